@@ -1,34 +1,54 @@
 //! A text as sentences to translate, and the answer composed of their translations.
 
-use std::ops::Range;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
 
-use tx_infer::{InferError, TextTranslation, Translation, Translator};
+use tx_infer::{InferError, Translator, tx_text::special::UNK};
 
 use crate::{
+    error::ApiError,
     job::{Done, Unit},
     layout::LineBreaks,
-    markup::{Format, Inline, Segment, has_words, html, placeholders, placement::place},
+    markup::{
+        Format, Inline, InlineKind, Part as Document, Segment, TagOptions, has_words, html,
+        is_unspaced, partners, placeholders,
+        placement::{gap, place},
+        segment::{WhiteSpace, normalized},
+        xml,
+    },
 };
 
 /// A text that is divided into sentences.
 #[derive(Debug, Default)]
 pub struct Plan {
     parts: Vec<Part>,
-    format: Format,
     /// Sentences to translate, some without their placeholders in addition.
     units: Vec<Unit>,
+    /// Positions of the sentences: part, and index in it.
+    positions: Vec<(usize, usize)>,
 }
 
 #[derive(Debug)]
 enum Part {
     Verbatim(String),
-    Paragraph { text: String, sentences: Vec<Sentence> },
+    Paragraph {
+        sentences: Vec<Sentence>,
+        /// White space and markup after the last sentence.
+        after: String,
+        format: Format,
+    },
 }
 
 /// A sentence of a paragraph.
 #[derive(Debug)]
 struct Sentence {
-    span: Range<usize>,
+    /// White space and markup between the sentence before and this one.
+    before: String,
+    /// Whether the sentence before ends where this one begins.
+    is_adjacent: bool,
     /// The sentence with its placeholders, without markup.
     segment: Segment,
     content: Content,
@@ -47,7 +67,7 @@ enum Content {
 /// A translated sentence.
 #[derive(Debug, Clone)]
 pub struct SentenceResult<'a> {
-    /// Sentence without markup.
+    /// Sentence without markup, and without symbols that the model does not have.
     pub source: &'a str,
     /// Its translation and alignment; `None` if it has no words.
     pub done: Option<&'a Done>,
@@ -58,14 +78,14 @@ pub struct SentenceResult<'a> {
 pub struct Partial<'a> {
     /// Sentence without markup.
     pub source: &'a str,
-    /// White space between it and the sentence before.
+    /// White space and markup between it and the sentence before.
     pub before: &'a str,
     /// Its translation.
     pub translation: String,
 }
 
 /// Options of a plan.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Format of the text.
     pub format: Format,
@@ -73,6 +93,41 @@ pub struct PlanOptions {
     pub line_breaks: LineBreaks,
     /// Whether all sentences are aligned. Otherwise those with markup are.
     pub align: bool,
+    /// Treatment of elements in HTML and XML.
+    pub tags: Arc<TagOptions>,
+}
+
+/// Error of dividing a text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The text cannot be tokenized.
+    #[error("a text could not be divided into sentences")]
+    Infer(#[from] InferError),
+    /// The text is not of its format.
+    #[error("the text is not well-formed XML: {0}")]
+    Markup(String),
+}
+
+impl From<PlanError> for ApiError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Infer(error) => {
+                tracing::error!(%error, "a text could not be divided into sentences");
+                Self::Internal
+            }
+            PlanError::Markup(_) => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
+/// Creates the sentences of a plan.
+struct Planner<'a> {
+    translator: &'a Translator,
+    align: bool,
+    plan: Plan,
+    /// Symbols of the text, and whether the model has them.
+    symbols: HashMap<String, bool>,
 }
 
 impl Plan {
@@ -80,113 +135,36 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the text cannot be tokenized.
+    /// If the text cannot be tokenized, or is XML that is not well-formed.
     pub fn new(
         text: &str,
         translator: &Translator,
-        options: PlanOptions,
-    ) -> Result<Self, InferError> {
-        let mut plan = Self { format: options.format, ..Self::default() };
-        match options.format {
-            Format::Text => {
+        options: &PlanOptions,
+    ) -> Result<Self, PlanError> {
+        let parts = match options.format {
+            Format::Text | Format::Cdata => {
                 let text = options.line_breaks.apply(text);
                 let segment = placeholders::without_markup(&text);
-                plan.paragraph(segment, translator, options)?;
+                let segments = normalized(segment, WhiteSpace::Kept, options.format);
+                let part = |segment| Document::Segment { segment, format: options.format };
+                segments.into_iter().map(part).collect()
             }
-            Format::Html => {
-                for part in html::parts(text) {
-                    match part {
-                        html::Part::Verbatim(raw) => plan.parts.push(Part::Verbatim(raw)),
-                        html::Part::Segment { segment, is_preformatted: _ } => {
-                            plan.paragraph(segment, translator, options)?;
-                        }
-                    }
-                }
-            }
-        }
-        Ok(plan)
-    }
-
-    fn paragraph(
-        &mut self,
-        segment: Segment,
-        translator: &Translator,
-        options: PlanOptions,
-    ) -> Result<(), InferError> {
-        let spans = translator.spans(&segment.text)?;
-        let mut inlines = segment.inlines;
-        let mut sentences = Vec::with_capacity(spans.len());
-        for (index, span) in spans.iter().enumerate() {
-            // Markup between two sentences belongs to the next one, unless it is an end tag.
-            let limit = spans.get(index + 1).map_or(usize::MAX, |_| span.end);
-            let is_close =
-                |inline: &Inline| matches!(inline.kind, crate::markup::InlineKind::Close(_));
-            let count = inlines
-                .iter()
-                .position(|inline| {
-                    inline.at > limit
-                        || (inline.at == limit && !is_close(inline) && inline.at > span.start)
-                })
-                .unwrap_or(inlines.len());
-            let count = count
-                + inlines[count..]
-                    .iter()
-                    .take_while(|inline| {
-                        is_close(inline)
-                            && spans.get(index + 1).is_some_and(|next| inline.at <= next.start)
-                    })
-                    .count();
-            let own = inlines.drain(..count);
-            let own = own.map(|inline| Inline {
-                at: inline.at.saturating_sub(span.start).min(span.len()),
-                ..inline
-            });
-            let own =
-                Segment { text: segment.text[span.clone()].to_owned(), inlines: own.collect() };
-            let content = self.content(&segment.text, span, &own, translator, options);
-            sentences.push(Sentence { span: span.clone(), segment: own, content });
-        }
-        if spans.is_empty() {
-            // White space and markup only.
-            let copied = Segment { text: segment.text, inlines };
-            self.parts.push(Part::Verbatim(place(&copied, &copied.text, None, self.format)));
-        } else {
-            self.parts.push(Part::Paragraph { text: segment.text, sentences });
-        }
-        Ok(())
-    }
-
-    /// Adds the units of a sentence.
-    fn content(
-        &mut self,
-        text: &str,
-        span: &Range<usize>,
-        sentence: &Segment,
-        translator: &Translator,
-        options: PlanOptions,
-    ) -> Content {
-        let placeholders = placeholders::words(&sentence.text);
-        let align = options.align || !sentence.inlines.is_empty();
-        let mut unit = |text: String, align: bool| {
-            self.units.push(Unit { text, align });
-            self.units.len() - 1
+            Format::Html => html::parts(text, &options.tags),
+            Format::Xml => xml::parts(text, &options.tags).map_err(PlanError::Markup)?,
         };
-        if placeholders.is_empty() {
-            if !has_words(&sentence.text) {
-                return Content::Copied;
+        let mut planner = Planner {
+            translator,
+            align: options.align,
+            plan: Self::default(),
+            symbols: HashMap::new(),
+        };
+        for part in parts {
+            match part {
+                Document::Verbatim(raw) => planner.plan.parts.push(Part::Verbatim(raw)),
+                Document::Segment { segment, format } => planner.paragraph(segment, format)?,
             }
-            return Content::Translated(unit(
-                translator.sentence(text, span.clone()).into_owned(),
-                align,
-            ));
         }
-        let without = placeholders::without_words(sentence);
-        if !has_words(&without.text) {
-            return Content::Copied;
-        }
-        let with = unit(sentence.text.clone(), align);
-        let index = unit(without.text.clone(), true);
-        Content::Guarded { with, without: (without, index) }
+        Ok(planner.plan)
     }
 
     /// Takes the sentences to translate, which [`finish`](Self::finish) expects the results of.
@@ -201,15 +179,16 @@ impl Plan {
         for part in &self.parts {
             match part {
                 Part::Verbatim(raw) => answer.push_str(raw),
-                Part::Paragraph { text, sentences } => {
-                    let spans = sentences.iter().map(|sentence| sentence.span.clone());
-                    let translations = sentences.iter().map(|sentence| {
-                        let mut translation = Translation::default();
-                        translation.text = sentence.finish(results, rank, self.format);
-                        translation
-                    });
-                    answer
-                        .push_str(&TextTranslation::join(text, spans, translations.collect()).text);
+                Part::Paragraph { sentences, after, format } => {
+                    for sentence in sentences {
+                        let translation = sentence.finish(|unit| results.get(unit), rank, *format);
+                        if sentence.is_adjacent && needs_space(&answer, &translation) {
+                            answer.push(' ');
+                        }
+                        answer.push_str(&sentence.before);
+                        answer.push_str(&translation);
+                    }
+                    answer.push_str(after);
                 }
             }
         }
@@ -220,61 +199,54 @@ impl Plan {
     /// of; `None` without hypotheses. Sentences without words do not count.
     pub fn score(&self, results: &[Done], rank: usize) -> Option<f32> {
         let (mut sum, mut count) = (0.0, 0.0);
-        for (_, sentences) in self.paragraphs() {
-            for sentence in sentences {
-                let done = sentence.chosen(results).1.and_then(|index| results.get(index));
-                let hypotheses = done.map_or(&[][..], |done| &done.translation.hypotheses);
-                if let Some(found) = hypotheses.get(rank).or(hypotheses.first()) {
-                    sum += found.hypothesis.score;
-                    count += 1.0;
-                }
+        for found in self.sentences(results) {
+            let hypotheses = found.done.map_or(&[][..], |done| &done.translation.hypotheses);
+            if let Some(found) = hypotheses.get(rank).or(hypotheses.first()) {
+                sum += found.hypothesis.score;
+                count += 1.0;
             }
         }
         (count > 0.0).then(|| sum / count)
     }
 
+    /// Returns the words of the text that are not in the vocabulary, each once, in order of appearance.
+    /// The model reads them as `<unk>`, so their translation is arbitrary.
+    pub fn unknown(&self, results: &[Done]) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let words = self.sentences(results).filter_map(|sentence| sentence.done);
+        let words = words.flat_map(|done| &done.translation.unknown);
+        words.filter(|word| seen.insert(*word)).cloned().collect()
+    }
+
     /// Returns the number of sentences.
     pub fn len(&self) -> usize {
-        self.paragraphs().map(|(_, sentences)| sentences.len()).sum()
+        self.positions.len()
     }
 
     /// Returns `true` if there is no sentence.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.positions.is_empty()
     }
 
-    /// Returns a sentence, the white space before it, and its translation; `None` until the results
-    /// that it needs have arrived. `results` has an entry for each unit.
+    /// Returns a sentence, what is before it, and its translation; `None` until the results that it needs
+    /// have arrived. `results` has an entry for each unit.
     pub fn sentence(&self, index: usize, results: &[Option<Done>]) -> Option<Partial<'_>> {
-        let mut before = index;
-        for (text, sentences) in self.paragraphs() {
-            let Some(sentence) = sentences.get(before) else {
-                before -= sentences.len();
-                continue;
-            };
-            let start = before.checked_sub(1).map_or(0, |previous| sentences[previous].span.end);
-            let units = match &sentence.content {
-                Content::Copied => vec![],
-                Content::Translated(unit) => vec![*unit],
-                Content::Guarded { with, without: (_, without) } => vec![*with, *without],
-            };
-            let mut arrived = vec![Done::default(); results.len()];
-            for unit in units {
-                arrived[unit] = results.get(unit)?.clone()?;
+        let (part, index) = *self.positions.get(index)?;
+        let Part::Paragraph { sentences, format, .. } = self.parts.get(part)? else { return None };
+        let sentence = sentences.get(index)?;
+        let has_arrived = |unit: &usize| results.get(*unit).is_some_and(Option::is_some);
+        let is_complete = match &sentence.content {
+            Content::Copied => true,
+            Content::Translated(unit) => has_arrived(unit),
+            Content::Guarded { with, without: (_, without) } => {
+                has_arrived(with) && has_arrived(without)
             }
-            return Some(Partial {
-                source: &sentence.segment.text,
-                before: &text[start..sentence.span.start],
-                translation: sentence.finish(&arrived, 0, self.format),
-            });
-        }
-        None
-    }
-
-    fn paragraphs(&self) -> impl Iterator<Item = (&str, &[Sentence])> {
-        self.parts.iter().filter_map(|part| match part {
-            Part::Verbatim(_) => None,
-            Part::Paragraph { text, sentences } => Some((&**text, &**sentences)),
+        };
+        let done = |unit: usize| results.get(unit).and_then(Option::as_ref);
+        is_complete.then(|| Partial {
+            source: &sentence.segment.text,
+            before: &sentence.before,
+            translation: sentence.finish(done, 0, *format),
         })
     }
 
@@ -283,37 +255,176 @@ impl Plan {
         &'a self,
         results: &'a [Done],
     ) -> impl Iterator<Item = SentenceResult<'a>> {
-        self.paragraphs().flat_map(|(_, sentences)| sentences).map(|sentence| SentenceResult {
+        let sentences = self.parts.iter().flat_map(|part| match part {
+            Part::Verbatim(_) => &[][..],
+            Part::Paragraph { sentences, .. } => &**sentences,
+        });
+        sentences.map(|sentence| SentenceResult {
             source: &sentence.segment.text,
-            done: sentence.chosen(results).1.and_then(|index| results.get(index)),
+            done: sentence.chosen(|unit| results.get(unit)).1,
         })
     }
 }
 
+impl Planner<'_> {
+    /// Adds a paragraph. Markup between two sentences stays there, and so does an element around whole
+    /// sentences.
+    fn paragraph(&mut self, segment: Segment, format: Format) -> Result<(), PlanError> {
+        let Segment { text, inlines } = segment;
+        let spans = self.translator.spans(&text)?;
+        let partners = partners(&inlines);
+        let mut sentences = Vec::with_capacity(spans.len());
+        let (mut end, mut next) = (0, 0);
+        for span in spans {
+            let own = own_inlines(&inlines, &partners, next, &span);
+            let between = &inlines[next..own.start];
+            let before = gap(&text[end..span.start], end, between, true, format);
+            let has_atoms = between.iter().any(|inline| matches!(inline.kind, InlineKind::Atom(_)));
+            let is_adjacent = !sentences.is_empty() && end == span.start && !has_atoms;
+            next = own.end;
+            let own = inlines[own]
+                .iter()
+                .map(|inline| Inline { at: inline.at - span.start, ..inline.clone() });
+            let segment = Segment { text: text[span.clone()].to_owned(), inlines: own.collect() };
+            let (segment, content) = self.content(&text, &span, segment, format);
+            self.plan.positions.push((self.plan.parts.len(), sentences.len()));
+            sentences.push(Sentence { before, is_adjacent, segment, content });
+            end = span.end;
+        }
+        let after = gap(&text[end..], end, &inlines[next..], false, format);
+        self.plan.parts.push(Part::Paragraph { sentences, after, format });
+        Ok(())
+    }
+
+    /// Adds the units of a sentence.
+    fn content(
+        &mut self,
+        text: &str,
+        span: &Range<usize>,
+        sentence: Segment,
+        format: Format,
+    ) -> (Segment, Content) {
+        let translator = self.translator;
+        let symbols = &mut self.symbols;
+        let without = placeholders::without_symbols(&sentence, format, |symbol| {
+            if let Some(is_known) = symbols.get(symbol) {
+                return *is_known;
+            }
+            let is_known = is_known(symbol, translator);
+            symbols.insert(symbol.to_owned(), is_known);
+            is_known
+        });
+        let sentence = without.unwrap_or(sentence);
+        if !has_words(&sentence.text) {
+            return (sentence, Content::Copied);
+        }
+        // The token of a language that the text begins with.
+        let typed = translator.sentence(text, span.clone());
+        let token = typed.strip_suffix(&text[span.clone()]).unwrap_or_default();
+        let align = self.align || !sentence.inlines.is_empty();
+        let units = &mut self.plan.units;
+        let mut unit = |text: &str, align: bool| {
+            units.push(Unit { text: format!("{token}{text}"), align });
+            units.len() - 1
+        };
+        if placeholders::words(&sentence.text).is_empty() {
+            let unit = unit(&sentence.text, align);
+            return (sentence, Content::Translated(unit));
+        }
+        let without = placeholders::without_words(&sentence, format);
+        if !has_words(&without.text) {
+            return (sentence, Content::Copied);
+        }
+        let with = unit(&sentence.text, align);
+        let index = unit(&without.text, true);
+        (sentence, Content::Guarded { with, without: (without, index) })
+    }
+}
+
+/// Range of the inlines of a sentence, from index `next`. Those before and after it are between sentences:
+/// what is outside of the sentence, and at its start and end everything except elements that are in it
+/// and do not cover all of it.
+fn own_inlines(
+    inlines: &[Inline],
+    partners: &[Option<usize>],
+    next: usize,
+    span: &Range<usize>,
+) -> Range<usize> {
+    let mut start = next;
+    let position = |index: usize| inlines.get(index).map(|inline| inline.at);
+    let begins_inside = |index: usize| {
+        matches!(inlines[index].kind, InlineKind::Open(_))
+            && partners[index].and_then(position).is_some_and(|end| end < span.end)
+            && partners[index].and_then(position).is_some_and(|end| end > span.start)
+    };
+    while position(start).is_some_and(|at| at < span.start)
+        || (position(start) == Some(span.start) && !begins_inside(start))
+    {
+        start += 1;
+    }
+    let mut end = start;
+    while position(end).is_some_and(|at| at < span.end) {
+        end += 1;
+    }
+    // At the end: up to the last end tag of an element that begins in the sentence.
+    let mut last = end;
+    while position(last) == Some(span.end) {
+        last += 1;
+        let is_own = partners[last - 1].is_some_and(|open| (start..end).contains(&open));
+        if is_own && matches!(inlines[last - 1].kind, InlineKind::Close(_)) {
+            end = last;
+        }
+    }
+    start..end
+}
+
+/// Whether the vocabulary of a model has a symbol, other than as its bytes.
+fn is_known(symbol: &str, translator: &Translator) -> bool {
+    let tokenizer = &translator.tokenizers().source;
+    let Ok(ids) = tokenizer.encode(symbol) else { return true };
+    ids.iter()
+        .all(|&id| id != UNK && tokenizer.token(id).is_none_or(|token| !token.starts_with("<0x")))
+}
+
+/// Whether a space separates two sentences without white space between them: unless one of them has a
+/// letter or mark of a script without spaces at their boundary.
+fn needs_space(left: &str, right: &str) -> bool {
+    let [Some(left), Some(right)] = [left.chars().next_back(), right.chars().next()] else {
+        return false;
+    };
+    !left.is_whitespace() && !is_unspaced(left) && !is_unspaced(right)
+}
+
 impl Sentence {
-    /// The segment whose translation is used, and the index of its result.
-    fn chosen(&self, results: &[Done]) -> (&Segment, Option<usize>) {
+    /// The segment whose translation is used, and its result.
+    fn chosen<'a>(
+        &self,
+        result: impl Fn(usize) -> Option<&'a Done>,
+    ) -> (&Segment, Option<&'a Done>) {
         match &self.content {
             Content::Copied => (&self.segment, None),
-            Content::Translated(unit) => (&self.segment, Some(*unit)),
+            Content::Translated(unit) => (&self.segment, result(*unit)),
             Content::Guarded { with, without: (segment, index) } => {
                 let words = placeholders::words(&self.segment.text);
-                let is_kept = |done: &Done| placeholders::survive(&words, &done.translation.text);
-                if results.get(*with).is_some_and(is_kept) {
-                    (&self.segment, Some(*with))
-                } else {
-                    (segment, Some(*index))
+                let is_kept = |done: &&Done| placeholders::survive(&words, &done.translation.text);
+                match result(*with).filter(is_kept) {
+                    Some(done) => (&self.segment, Some(done)),
+                    None => (segment, result(*index)),
                 }
             }
         }
     }
 
-    fn finish(&self, results: &[Done], rank: usize, format: Format) -> String {
-        let (segment, index) = self.chosen(results);
-        let Some(done) = index.and_then(|index| results.get(index)) else {
+    fn finish<'a>(
+        &self,
+        result: impl Fn(usize) -> Option<&'a Done>,
+        rank: usize,
+        format: Format,
+    ) -> String {
+        let (segment, done) = self.chosen(result);
+        let Some(Done { translation, alignment }) = done else {
             return place(segment, &segment.text, None, format);
         };
-        let Done { translation, alignment } = done;
         // The alignment is that of the best hypothesis.
         match translation.hypotheses.get(rank).filter(|_| rank > 0) {
             Some(other) => place(segment, &other.text, None, format),
@@ -324,6 +435,8 @@ impl Sentence {
 
 #[cfg(test)]
 mod tests {
+    use tx_infer::Translation;
+
     use super::*;
     use crate::fixture;
 
@@ -344,7 +457,7 @@ mod tests {
     }
 
     fn translated(text: &str, options: PlanOptions) -> String {
-        let mut plan = Plan::new(text, &fixture::route().translator, options).unwrap();
+        let mut plan = Plan::new(text, &fixture::route().translator, &options).unwrap();
         let units = plan.take_units();
         plan.finish(&results(&units), 0)
     }
@@ -407,7 +520,7 @@ mod tests {
             ("<b>Note.</b> More.", "<b>NOTE.</b> MORE."),
             ("One. <i>Two.</i>", "ONE. <i>TWO.</i>"),
         ] {
-            assert_eq!(translated(source, options), expected, "{source}");
+            assert_eq!(translated(source, options.clone()), expected, "{source}");
         }
     }
 
@@ -415,7 +528,7 @@ mod tests {
     fn sentences_have_their_results() {
         let options = PlanOptions { align: true, ..PlanOptions::default() };
         let mut plan =
-            Plan::new("One two. 3. Four {x}.", &fixture::route().translator, options).unwrap();
+            Plan::new("One two. 3. Four {x}.", &fixture::route().translator, &options).unwrap();
         let units = plan.take_units();
         assert!(units.iter().all(|unit| unit.align));
         let results = results(&units);

@@ -252,7 +252,7 @@ impl Service {
         for stage in 0..stages {
             let is_last = stage + 1 >= stages;
             let options = self.search_options(&request, is_last);
-            let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan };
+            let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan.clone() };
             // Lines are joined once.
             let plan = if stage > 0 {
                 PlanOptions { line_breaks: Default::default(), ..plan }

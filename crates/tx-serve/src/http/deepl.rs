@@ -1,5 +1,7 @@
 //! The interface of DeepL, version 2.
 
+mod tags;
+
 use std::sync::Arc;
 
 use axum::{
@@ -57,11 +59,7 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     parameters.only(&[&KNOWN[..], &MARKUP].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("text")?;
     call.access.characters(&service, &texts)?;
-    let format = match parameters.given("tag_handling")? {
-        None => Format::Text,
-        Some("html" | "xml") => Format::Html,
-        Some(other) => return Err(unexpected("tag_handling", other, "html or xml")),
-    };
+    let (format, tags) = tags::tag_handling(parameters)?;
     let source = parameters.given("source_lang")?;
     let target = parameters.required("target_lang")?;
     check_formality(parameters, target)?;
@@ -69,7 +67,7 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     let model_type = model_type(parameters)?;
     let characters: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     let request = request::Request {
-        plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
+        plan: PlanOptions { format, line_breaks, tags: Arc::new(tags), ..PlanOptions::default() },
         ..request::Request::new(
             texts,
             source.map(str::to_ascii_lowercase),

@@ -198,6 +198,7 @@ async fn translate_in_parts(
             target: request.target.clone(),
             model: request.model.clone(),
             pivot: request.pivot.clone(),
+            plan: request.plan.clone(),
             ..*request
         };
         let answer = service.translate(part).await?;

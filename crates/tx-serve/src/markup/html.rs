@@ -1,25 +1,15 @@
 //! HTML as segments: paragraphs of text, and the markup between them.
 //!
 //! White space is collapsed as HTML defines it, except in `pre` and `textarea`. Elements that are not
-//! translated (`script`, `code`, `translate="no"`) stay as they are.
+//! translated (`script`, `code`, `translate="no"`) stay as they are, and end where HTML defines it
+//! ([`nesting`]), also if their end tag is omitted.
+
+mod nesting;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
-use super::{Inline, InlineKind, Segment, has_words};
-
-/// A part of a document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// Markup and white space between paragraphs.
-    Verbatim(String),
-    /// A paragraph; `is_preformatted` if its white space is significant.
-    Segment {
-        /// Text and inline markup.
-        segment: Segment,
-        /// Whether white space is significant.
-        is_preformatted: bool,
-    },
-}
+use super::{InlineKind, Part, Spacing, TagOptions, assembly::Assembly, segment::WhiteSpace};
+use nesting::{Nesting, State};
 
 /// Elements between which a sentence does not continue.
 const BLOCKS: &[&str] = &[
@@ -61,6 +51,7 @@ const BLOCKS: &[&str] = &[
     "hr",
     "html",
     "input",
+    "label",
     "legend",
     "li",
     "link",
@@ -92,27 +83,26 @@ const BLOCKS: &[&str] = &[
     "ul",
 ];
 
-/// Elements whose content is not text.
-const OPAQUE_BLOCKS: &[&str] = &[
-    "audio",
-    "canvas",
-    "embed",
-    "iframe",
-    "math",
-    "noembed",
-    "noframes",
-    "noscript",
-    "object",
-    "plaintext",
-    "script",
-    "style",
-    "svg",
-    "video",
-    "xmp",
+/// Elements whose content is not text, between paragraphs.
+const OPAQUE_BLOCKS: &[&str] = &["noembed", "noframes", "noscript", "plaintext", "xmp"];
+
+/// Elements that stand in a sentence like a word, whose content is not translated.
+const OPAQUE_INLINES: &[&str] = &[
+    "audio", "canvas", "code", "embed", "iframe", "kbd", "math", "object", "picture", "samp",
+    "svg", "var", "video",
 ];
 
-/// Elements in a sentence whose content is not translated.
-const OPAQUE_INLINES: &[&str] = &["code", "kbd", "samp", "var"];
+/// Elements whose content is not translated, and which take no space in the text: scripts, and readings of
+/// characters.
+const OPAQUE_VOIDS: &[&str] = &["rp", "rt", "rtc", "script", "style"];
+
+/// Other elements of HTML in a sentence. A `/` at the end of their start tag has no meaning, but it ends an
+/// element that HTML does not have.
+const INLINES: &[&str] = &[
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "blink", "cite", "data", "del", "dfn", "em",
+    "font", "i", "ins", "map", "mark", "marquee", "meter", "nobr", "output", "progress", "q", "rb",
+    "ruby", "s", "slot", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u",
+];
 
 /// Elements without an end tag.
 const VOID: &[&str] = &[
@@ -121,12 +111,19 @@ const VOID: &[&str] = &[
 ];
 
 /// Divides a document into parts, whose concatenation is the document with collapsed white space.
-pub fn parts(document: &str) -> Vec<Part> {
+pub fn parts(document: &str, options: &TagOptions) -> Vec<Part> {
     // The tokenizer reads `\r\n` as one character, which would shift its positions.
     let document = document.replace("\r\n", "\n");
     let mut emitter = DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(true);
-    let mut parser = Parser { document: &document, ..Parser::default() };
+    let mut parser = Parser {
+        document: &document,
+        options,
+        position: 0,
+        assembly: Assembly::new(super::Format::Html),
+        opaque: None,
+        nesting: Nesting::default(),
+    };
     for token in Tokenizer::new_with_emitter(&*document, emitter) {
         // Reading from memory does not fail.
         let Ok(token) = token;
@@ -135,26 +132,31 @@ pub fn parts(document: &str) -> Vec<Part> {
     parser.end()
 }
 
-#[derive(Default)]
 struct Parser<'a> {
     document: &'a str,
+    options: &'a TagOptions,
     /// End of the latest token.
     position: usize,
-    parts: Vec<Part>,
-    segment: Segment,
-    /// The segment as it is in the document.
-    raw: String,
-    /// Name of the element that is copied, with its depth, and whether it is part of a sentence.
+    assembly: Assembly,
+    /// Markup and text that is not translated, since the latest that is.
     opaque: Option<Opaque>,
-    /// Number of open elements in which white space is significant.
-    preformatted: usize,
+    nesting: Nesting,
 }
 
+/// Document that is copied.
+#[derive(Debug)]
 struct Opaque {
-    name: String,
-    depth: usize,
-    is_inline: bool,
     raw: String,
+    /// Function in a sentence; `None` between paragraphs.
+    kind: Option<InlineKind>,
+}
+
+/// Attributes that select what is translated.
+#[derive(Debug, Clone, Copy, Default)]
+struct Attributes {
+    /// Value of `translate`, or class `notranslate`.
+    translate: Option<bool>,
+    is_preformatted: bool,
 }
 
 impl Parser<'_> {
@@ -172,24 +174,43 @@ impl Parser<'_> {
                     let found = tag.attributes.iter().find(|(name, _)| name.0 == wanted);
                     found.map(|(_, value)| String::from_utf8_lossy(&value.value).into_owned())
                 };
-                let is_refused = attribute(b"translate")
-                    .is_some_and(|value| value.eq_ignore_ascii_case("no"))
-                    || attribute(b"class").is_some_and(|classes| {
-                        classes.split_ascii_whitespace().any(|class| class == "notranslate")
+                let translate =
+                    attribute(b"translate").and_then(|value| match &*value.to_ascii_lowercase() {
+                        "no" => Some(false),
+                        "yes" | "" => Some(true),
+                        _ => None,
                     });
-                self.start_tag(&raw, name, tag.self_closing, is_refused);
+                let classes = attribute(b"class").unwrap_or_default();
+                let is_refused =
+                    classes.split_ascii_whitespace().any(|class| class == "notranslate");
+                let attributes = Attributes {
+                    translate: translate.or(is_refused.then_some(false)),
+                    is_preformatted: matches!(&*name, "pre" | "textarea" | "listing"),
+                };
+                self.start_tag(&raw, &name, tag.self_closing, attributes);
             }
             Token::EndTag(tag) => {
                 let raw = self.advance(tag.span.end);
-                self.end_tag(&raw, String::from_utf8_lossy(&tag.name).into_owned());
+                self.end_tag(&raw, &String::from_utf8_lossy(&tag.name));
             }
             Token::Comment(comment) => {
                 let raw = self.advance(comment.span.end);
-                self.copied(raw, InlineKind::Void);
+                // The end of a numbered element, such as `<0>…</0>`, which HTML reads as a comment.
+                let number = raw.strip_prefix("</").and_then(|raw| raw.strip_suffix('>'));
+                let is_number = |text: &&str| {
+                    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+                };
+                match number.filter(is_number) {
+                    Some(number) => self.copied(&raw, InlineKind::Close(number.to_owned())),
+                    None => self.copied(&raw, InlineKind::Void),
+                }
             }
             Token::Doctype(doctype) => {
                 let raw = self.advance(doctype.span.end);
-                self.block(raw);
+                match &mut self.opaque {
+                    Some(opaque) => opaque.raw.push_str(&raw),
+                    None => self.block(&raw),
+                }
             }
             Token::Error(_) => {}
         }
@@ -203,159 +224,201 @@ impl Parser<'_> {
         raw
     }
 
+    fn white_space(&self) -> WhiteSpace {
+        if self.nesting.state().is_preformatted { WhiteSpace::Kept } else { WhiteSpace::Collapsed }
+    }
+
     fn text(&mut self, raw: &str, text: &str) {
         if let Some(opaque) = &mut self.opaque {
-            opaque.raw.push_str(raw);
-            return;
+            return opaque.raw.push_str(raw);
         }
-        self.raw.push_str(raw);
-        if self.preformatted > 0 {
-            self.segment.text.push_str(text);
-            return;
-        }
-        for c in text.chars() {
-            if !c.is_ascii_whitespace() {
-                self.segment.text.push(c);
-            } else if !self.segment.text.ends_with(' ') {
-                self.segment.text.push(' ');
+        // Start tags of numbered elements are text in HTML.
+        let mut rest = text;
+        if raw == text {
+            while let Some((before, tag, after)) = numbered_tag(rest) {
+                self.assembly.text(before, before);
+                let number = tag.trim_matches(|c: char| !c.is_ascii_digit()).to_owned();
+                let kind = if tag.ends_with("/>") {
+                    InlineKind::Atom(Spacing::default())
+                } else {
+                    InlineKind::Open(number)
+                };
+                self.assembly.inline(tag, kind);
+                rest = after;
             }
+            return self.assembly.text(rest, rest);
         }
+        self.assembly.text(raw, text);
     }
 
-    fn start_tag(&mut self, raw: &str, name: String, self_closing: bool, is_refused: bool) {
-        if let Some(opaque) = &mut self.opaque {
-            opaque.raw.push_str(raw);
-            if opaque.name == name && !self_closing && !VOID.contains(&&*name) {
-                opaque.depth += 1;
-            }
-            return;
-        }
-        let is_block = BLOCKS.contains(&&*name);
-        let is_void = VOID.contains(&&*name) || (self_closing && !is_block);
-        let is_opaque_block = OPAQUE_BLOCKS.contains(&&*name);
-        let is_opaque = is_opaque_block || OPAQUE_INLINES.contains(&&*name) || is_refused;
-        if is_opaque && !is_void {
-            let is_inline = !is_block && !is_opaque_block;
-            if !is_inline {
-                self.flush();
-            }
-            self.opaque = Some(Opaque { name, depth: 1, is_inline, raw: raw.to_owned() });
-        } else if is_block || is_opaque_block {
-            self.block(raw.to_owned());
-            self.preformatted += usize::from(is_preformatted(&name));
-        } else if is_void {
-            let kind = if name == "wbr" { InlineKind::Void } else { InlineKind::Atom };
-            self.copied(raw.to_owned(), kind);
+    fn is_block(&self, name: &str) -> bool {
+        let is_block = BLOCKS.contains(&name) || OPAQUE_BLOCKS.contains(&name);
+        self.options.splits(name).unwrap_or(is_block)
+    }
+
+    fn start_tag(&mut self, raw: &str, name: &str, self_closing: bool, attributes: Attributes) {
+        let before = self.nesting.state();
+        self.nesting.end_implied(name);
+        self.synchronize(before);
+        let parent = self.nesting.state();
+        let is_block = self.is_block(name);
+        let is_known = is_block || INLINES.contains(&name) || is_opaque(name);
+        let is_void =
+            VOID.contains(&name) || (self_closing && (!is_known || matches!(name, "svg" | "math")));
+        let is_translated = if self.options.ignores(name) {
+            false
+        } else if is_opaque(name) {
+            attributes.translate == Some(true)
         } else {
-            self.inline(raw, InlineKind::Open(name));
-        }
-    }
-
-    fn end_tag(&mut self, raw: &str, name: String) {
-        if let Some(opaque) = &mut self.opaque {
-            opaque.raw.push_str(raw);
-            opaque.depth -= usize::from(opaque.name == name);
-            if opaque.depth == 0
-                && let Some(opaque) = self.opaque.take()
-            {
-                self.copy(opaque);
-            }
-            return;
-        }
-        if BLOCKS.contains(&&*name) || OPAQUE_BLOCKS.contains(&&*name) {
-            self.block(raw.to_owned());
-            if is_preformatted(&name) {
-                self.preformatted = self.preformatted.saturating_sub(1);
-            }
+            attributes.translate.unwrap_or(parent.is_translated)
+        };
+        let state = State {
+            is_translated,
+            is_preformatted: parent.is_preformatted || attributes.is_preformatted,
+        };
+        let kind = if is_block {
+            None
+        } else if OPAQUE_VOIDS.contains(&name) {
+            Some(InlineKind::Void)
         } else {
-            self.inline(raw, InlineKind::Close(name));
-        }
-    }
-
-    fn copy(&mut self, opaque: Opaque) {
-        if opaque.is_inline {
-            self.copied(opaque.raw, InlineKind::Atom);
-        } else {
-            self.block(opaque.raw);
-        }
-    }
-
-    fn copied(&mut self, raw: String, kind: InlineKind) {
+            Some(InlineKind::Atom(Spacing::default()))
+        };
         match &mut self.opaque {
-            Some(opaque) => opaque.raw.push_str(&raw),
-            None => self.inline(&raw, kind),
+            Some(opaque) => {
+                opaque.raw.push_str(raw);
+                if is_block {
+                    opaque.kind = None;
+                }
+                if is_translated && !is_void {
+                    opaque.kind = None;
+                    self.copy_opaque(parent);
+                }
+            }
+            None if is_void => match kind {
+                Some(_) if name == "wbr" => self.assembly.inline(raw, InlineKind::Void),
+                Some(kind) => self.assembly.inline(raw, kind),
+                None => self.block(raw),
+            },
+            None if !is_translated => self.opaque = Some(Opaque { raw: raw.to_owned(), kind }),
+            None if is_block => self.block(raw),
+            None => self.assembly.inline(raw, InlineKind::Open(name.to_owned())),
+        }
+        if !is_void {
+            self.nesting.start(name, state);
         }
     }
 
-    fn inline(&mut self, raw: &str, kind: InlineKind) {
-        self.raw.push_str(raw);
-        self.segment.inlines.push(Inline {
-            at: self.segment.text.len(),
-            raw: raw.to_owned(),
-            kind,
-        });
+    fn end_tag(&mut self, raw: &str, name: &str) {
+        let before = self.nesting.state();
+        let ended = self.nesting.end(name);
+        if let Some(opaque) = &mut self.opaque {
+            match ended {
+                // An element around the one that is not translated, whose end tag is omitted.
+                Some(state) if state.is_translated => self.synchronize(before),
+                Some(_) | None => {
+                    opaque.raw.push_str(raw);
+                    return self.synchronize(before);
+                }
+            }
+        }
+        if self.is_block(name) {
+            // The white space is that of the element that ends.
+            self.flush(before);
+            self.assembly.verbatim(raw);
+        } else {
+            self.assembly.inline(raw, InlineKind::Close(name.to_owned()));
+        }
+        self.synchronize(before);
+    }
+
+    /// Begins or ends what is copied, after elements were ended in the state `before`.
+    fn synchronize(&mut self, before: State) {
+        match (&self.opaque, self.nesting.state().is_translated) {
+            (Some(_), true) => self.copy_opaque(self.nesting.state()),
+            (None, false) => {
+                self.flush(before);
+                self.opaque = Some(Opaque { raw: String::new(), kind: None });
+            }
+            (Some(_), false) | (None, true) => {}
+        }
+    }
+
+    fn copy_opaque(&mut self, state: State) {
+        let Some(opaque) = self.opaque.take() else { return };
+        match opaque.kind {
+            Some(kind) => self.assembly.inline(&opaque.raw, kind),
+            None => {
+                self.flush(state);
+                self.assembly.verbatim(&opaque.raw);
+            }
+        }
+    }
+
+    fn copied(&mut self, raw: &str, kind: InlineKind) {
+        match &mut self.opaque {
+            Some(opaque) => opaque.raw.push_str(raw),
+            None => self.assembly.inline(raw, kind),
+        }
     }
 
     /// Ends the segment and adds markup.
-    fn block(&mut self, raw: String) {
-        if let Some(opaque) = &mut self.opaque {
-            opaque.raw.push_str(&raw);
-            return;
-        }
-        self.flush();
-        self.verbatim(raw);
+    fn block(&mut self, raw: &str) {
+        self.assembly.block(raw, self.white_space());
     }
 
-    fn verbatim(&mut self, raw: String) {
-        match self.parts.last_mut() {
-            Some(Part::Verbatim(last)) => last.push_str(&raw),
-            _ if raw.is_empty() => {}
-            _ => self.parts.push(Part::Verbatim(raw)),
-        }
-    }
-
-    fn flush(&mut self) {
-        let segment = std::mem::take(&mut self.segment);
-        let raw = std::mem::take(&mut self.raw);
-        if has_words(&segment.text) {
-            let is_preformatted = self.preformatted > 0;
-            self.parts.push(Part::Segment { segment, is_preformatted });
-        } else {
-            self.verbatim(raw);
-        }
+    fn flush(&mut self, state: State) {
+        let is_kept = state.is_preformatted;
+        self.assembly.flush(if is_kept { WhiteSpace::Kept } else { WhiteSpace::Collapsed });
     }
 
     fn end(mut self) -> Vec<Part> {
-        if let Some(opaque) = self.opaque.take() {
-            self.copy(opaque);
-        }
-        self.flush();
+        self.copy_opaque(self.nesting.state());
+        let white_space = self.white_space();
+        self.assembly.flush(white_space);
         let rest = self.advance(self.document.len());
-        self.verbatim(rest);
-        self.parts
+        self.assembly.verbatim(&rest);
+        self.assembly.end(white_space)
     }
 }
 
-fn is_preformatted(name: &str) -> bool {
-    matches!(name, "pre" | "textarea" | "listing")
+fn is_opaque(name: &str) -> bool {
+    [OPAQUE_BLOCKS, OPAQUE_INLINES, OPAQUE_VOIDS].iter().any(|names| names.contains(&name))
+}
+
+/// Divides a text at its first numbered start tag, such as `<0>` or `<1/>`.
+fn numbered_tag(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(start) = text[from..].find('<').map(|found| from + found) {
+        let digits = text[start + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let end = start + 1 + digits;
+        let close = ["/>", ">"].into_iter().find(|close| text[end..].starts_with(close));
+        if digits > 0
+            && let Some(close) = close
+        {
+            let end = end + close.len();
+            return Some((&text[..start], &text[start..end], &text[end..]));
+        }
+        from = end;
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::markup::{Format, placement::place};
+    use crate::markup::placement::place;
 
     /// The document as it is without translation.
     fn unchanged(document: &str) -> String {
         let text = |part: &Part| match part {
             Part::Verbatim(raw) => raw.clone(),
-            Part::Segment { segment, .. } => place(segment, &segment.text, None, Format::Html),
+            Part::Segment { segment, format } => place(segment, &segment.text, None, *format),
         };
-        parts(document).iter().map(text).collect()
+        parts(document, &TagOptions::default()).iter().map(text).collect()
     }
 
     fn texts(document: &str) -> Vec<String> {
-        parts(document)
+        parts(document, &TagOptions::default())
             .into_iter()
             .filter_map(|part| match part {
                 Part::Segment { segment, .. } => Some(segment.text),

@@ -1,28 +1,21 @@
 //! Positions of markup in a translation, by the alignment of its words.
 //!
 //! An element covers the target words that are aligned to the source words in it, from the first to
-//! the last. Without alignment, positions are proportional. Elements stay nested, and elements at the
-//! same level do not overlap.
+//! the last. Without alignment, positions are proportional. Elements stay nested, elements at the same
+//! level do not overlap, and each has at least one word. Other markup stays at the side of the word that
+//! it is next to.
+//!
+//! The elements of a sentence are a flat list, parents before their children, so that depth costs no
+//! stack.
 
-use std::ops::Range;
+mod units;
+
+use std::{collections::HashMap, ops::Range};
 
 use tx_infer::Alignment;
 
-use super::{Format, InlineKind, Segment};
-
-/// An element or a void inline, in bytes of the source.
-#[derive(Debug)]
-struct Node<'a> {
-    /// Position in the source.
-    source: Range<usize>,
-    open: &'a str,
-    close: &'a str,
-    children: Vec<Node<'a>>,
-    is_atom: bool,
-    /// Whether start and end are in the sentence; otherwise the element extends beyond it.
-    is_open: bool,
-    is_closed: bool,
-}
+use super::{Format, InlineKind, Segment, Space, Spacing, partners};
+use units::{Side, Units};
 
 /// Inserts the markup of `sentence` into `translation`, whose text is escaped for `format`.
 pub fn place(
@@ -37,117 +30,491 @@ pub fn place(
     if translation == sentence.text {
         return unchanged(sentence, format);
     }
-    let words = Words::new(&sentence.text, translation, alignment);
-    let nodes = nodes(sentence);
-    let mut writer = Writer { translation, format, position: 0, written: String::new() };
-    write(&nodes, &words, 0..translation.len(), &mut writer);
-    writer.text(translation.len());
+    let cuts: Vec<usize> = sentence.inlines.iter().map(|inline| inline.at).collect();
+    let units = Units::new(&sentence.text, translation, &cuts, alignment);
+    let mut tree = Tree::new(sentence, &units);
+    let needed = tree.needed();
+    let mut writer = Writer::new(translation, format);
+    if needed <= units.target.len() {
+        tree.allocate(&units);
+        tree.write(&units, &mut writer);
+    } else {
+        let units = units.with_characters();
+        if needed <= units.target.len() {
+            tree.allocate(&units);
+            tree.write(&units, &mut writer);
+        } else if translation.trim().is_empty() {
+            // An element keeps its text rather than none.
+            return unchanged(sentence, format);
+        } else {
+            tree.write_chain(&mut writer);
+        }
+    }
     writer.written
 }
 
 /// A sentence that is its own translation.
 fn unchanged(sentence: &Segment, format: Format) -> String {
-    let (text, mut written, mut position) = (&sentence.text, String::new(), 0);
-    for (index, inline) in sentence.inlines.iter().enumerate() {
-        let at = text.floor_char_boundary(inline.at).max(position);
-        written.push_str(&format.escape(&text[position..at]));
-        position = at;
-        let follows = sentence.inlines.get(index + 1).is_some_and(|next| next.at == inline.at);
-        written.push_str(&inline.raw);
-        // White space at both sides of an atom became one space.
-        let is_spaced = inline.kind == InlineKind::Atom && text[..at].ends_with(' ');
-        if is_spaced && !follows && text[at..].starts_with(char::is_alphanumeric) {
-            written.push(' ');
-        }
+    let mut writer = Writer::new(&sentence.text, format);
+    for inline in &sentence.inlines {
+        writer.text(inline.at);
+        writer.inline(&inline.raw, &inline.kind);
     }
-    written.push_str(&format.escape(&text[position..]));
-    written
+    writer.text(sentence.text.len());
+    writer.written
 }
 
-/// Elements and voids of a sentence as trees.
-fn nodes(sentence: &Segment) -> Vec<Node<'_>> {
-    let end = sentence.text.len();
-    // The last entry collects the children of the innermost open element.
-    let mut open: Vec<(&str, Node<'_>)> = Vec::new();
-    let mut done: Vec<Node<'_>> = Vec::new();
-    for inline in &sentence.inlines {
-        let at = inline.at.min(end);
-        match &inline.kind {
-            InlineKind::Void | InlineKind::Atom => {
-                let is_atom = inline.kind == InlineKind::Atom;
-                let node = Node { is_atom, ..Node::new(at..at, &inline.raw, "") };
-                unify(&mut open, &mut done, node);
-            }
-            InlineKind::Open(name) => open.push((name, Node::new(at..end, &inline.raw, ""))),
-            InlineKind::Close(name) => match open.iter().rposition(|(open, _)| open == name) {
-                Some(index) => {
-                    // Elements without an end tag end with their parent.
-                    while open.len() > index + 1 {
-                        if let Some((_, mut inner)) = open.pop() {
-                            inner.source.end = at;
-                            inner.is_closed = true;
-                            unify(&mut open, &mut done, inner);
+/// Text between sentences with its markup, whose positions are relative to `start`; `is_followed` by a
+/// sentence.
+pub fn gap(
+    text: &str,
+    start: usize,
+    inlines: &[super::Inline],
+    is_followed: bool,
+    format: Format,
+) -> String {
+    let mut writer = Writer::new(text, format);
+    for inline in inlines {
+        writer.text(inline.at.saturating_sub(start).min(text.len()));
+        writer.inline(&inline.raw, &inline.kind);
+    }
+    writer.text(text.len());
+    if is_followed && writer.pending == Some(Space::Spaced) {
+        writer.written.push(' ');
+    }
+    writer.written
+}
+
+/// An element; the first one is the sentence.
+#[derive(Debug)]
+struct Node<'a> {
+    parent: usize,
+    open: &'a str,
+    close: &'a str,
+    /// Position in the source.
+    source: Range<usize>,
+    /// First and last source unit in it.
+    covered: Option<(usize, usize)>,
+    /// First and last target unit that is aligned to them.
+    linked: Option<(usize, usize)>,
+    /// Whether start and end are in the sentence; otherwise the element extends beyond it.
+    starts: bool,
+    ends: bool,
+    /// Place in the order of the source.
+    order: usize,
+    /// Number of target units that it needs.
+    needed: usize,
+    /// Target units.
+    target: Range<usize>,
+}
+
+/// Markup that is no element.
+#[derive(Debug)]
+struct Point<'a> {
+    parent: usize,
+    raw: &'a str,
+    kind: InlineKind,
+    at: usize,
+    order: usize,
+}
+
+/// Elements and points of a sentence.
+#[derive(Debug)]
+struct Tree<'a> {
+    nodes: Vec<Node<'a>>,
+    points: Vec<Point<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    fn new(sentence: &'a Segment, units: &Units<'_>) -> Self {
+        let (inlines, end) = (&sentence.inlines, sentence.text.len());
+        let partners = partners(inlines);
+        let outer = outer_ends(sentence, &partners);
+        let mut tree = Self { nodes: Vec::new(), points: Vec::new() };
+        let mut stack = vec![tree.node(0, "", 0, 0)];
+        tree.nodes[0].source.end = end;
+        let mut order = 0;
+        for &close in outer.iter().rev() {
+            let parent = *stack.last().unwrap_or(&0);
+            let node = tree.node(parent, "", 0, 0);
+            tree.nodes[node].close = &inlines[close].raw;
+            tree.nodes[node].starts = false;
+            stack.push(node);
+        }
+        let mut outer = outer.into_iter().peekable();
+        // Nodes of start tags.
+        let mut node_of: HashMap<usize, usize> = HashMap::new();
+        let mut position = 0;
+        for (index, inline) in inlines.iter().enumerate() {
+            order += 1;
+            let at = inline.at.clamp(position, end);
+            let top = *stack.last().unwrap_or(&0);
+            tree.cover(top, position..at, units);
+            position = at;
+            match &inline.kind {
+                InlineKind::Open(_) => {
+                    let node = tree.node(top, &inline.raw, at, order);
+                    node_of.insert(index, node);
+                    stack.push(node);
+                }
+                InlineKind::Close(_) => {
+                    let closed = partners[index].and_then(|open| node_of.get(&open)).copied();
+                    if closed.is_none() && outer.next_if(|close| *close == index).is_none() {
+                        tree.point(top, inline, at, order);
+                        continue;
+                    }
+                    while stack.len() > 1
+                        && let Some(node) = stack.pop()
+                    {
+                        let is_last = closed.is_none_or(|closed| closed == node);
+                        if is_last && closed.is_some() {
+                            tree.nodes[node].close = &inline.raw;
+                        }
+                        tree.end(node, at, true);
+                        if is_last {
+                            break;
                         }
                     }
-                    if let Some((_, mut element)) = open.pop() {
-                        element.source.end = at;
-                        element.close = &inline.raw;
-                        element.is_closed = true;
-                        unify(&mut open, &mut done, element);
+                }
+                InlineKind::Void | InlineKind::Atom(_) => tree.point(top, inline, at, order),
+            }
+        }
+        tree.cover(*stack.last().unwrap_or(&0), position..end, units);
+        while stack.len() > 1
+            && let Some(node) = stack.pop()
+        {
+            tree.end(node, end, false);
+        }
+        tree.without_empty(order + 1);
+        tree
+    }
+
+    fn node(&mut self, parent: usize, open: &'a str, start: usize, order: usize) -> usize {
+        self.nodes.push(Node {
+            parent,
+            open,
+            close: "",
+            source: start..start,
+            covered: None,
+            linked: None,
+            starts: true,
+            ends: true,
+            order,
+            needed: 0,
+            target: 0..0,
+        });
+        self.nodes.len() - 1
+    }
+
+    fn point(&mut self, parent: usize, inline: &'a super::Inline, at: usize, order: usize) {
+        let kind = match inline.kind {
+            InlineKind::Atom(spacing) => InlineKind::Atom(spacing),
+            _ => InlineKind::Void,
+        };
+        self.points.push(Point { parent, raw: &inline.raw, kind, at, order });
+    }
+
+    /// Adds the units in a range of the source to an element.
+    fn cover(&mut self, node: usize, source: Range<usize>, units: &Units<'_>) {
+        if source.is_empty() {
+            return;
+        }
+        let first = units.source.partition_point(|unit| unit.end <= source.start);
+        for (index, unit) in units.source.iter().enumerate().skip(first) {
+            if unit.start >= source.end {
+                break;
+            }
+            let node = &mut self.nodes[node];
+            node.covered = union(node.covered, Some((index, index)));
+            node.linked = union(node.linked, units.links[index]);
+        }
+    }
+
+    /// Ends an element, whose words are also those of its parent.
+    fn end(&mut self, node: usize, at: usize, ends: bool) {
+        let element = &mut self.nodes[node];
+        (element.source.end, element.ends) = (at, ends);
+        let (parent, covered, linked) = (element.parent, element.covered, element.linked);
+        let parent = &mut self.nodes[parent];
+        parent.covered = union(parent.covered, covered);
+        parent.linked = union(parent.linked, linked);
+    }
+
+    /// Replaces elements without words by their tags.
+    fn without_empty(&mut self, orders: usize) {
+        let mut living = vec![0; self.nodes.len()];
+        for index in 1..self.nodes.len() {
+            let node = &self.nodes[index];
+            let parent = living[node.parent];
+            if node.covered.is_some() {
+                living[index] = index;
+                self.nodes[index].parent = parent;
+                continue;
+            }
+            living[index] = parent;
+            let tags =
+                [(node.open, node.source.start, node.order), (node.close, node.source.end, orders)];
+            for (raw, at, order) in tags.into_iter().filter(|(raw, ..)| !raw.is_empty()) {
+                self.points.push(Point { parent, raw, kind: InlineKind::Void, at, order });
+            }
+        }
+        for point in &mut self.points {
+            point.parent = living[point.parent];
+        }
+        let is_living: Vec<bool> =
+            living.iter().enumerate().map(|(index, living)| index == *living).collect();
+        // Indices of the nodes that stay.
+        let mut next = 0;
+        let numbers: Vec<usize> = is_living
+            .iter()
+            .map(|is_living| {
+                let number = next;
+                next += usize::from(*is_living);
+                number
+            })
+            .collect();
+        let mut index = 0;
+        self.nodes.retain(|_| {
+            index += 1;
+            is_living[index - 1]
+        });
+        self.nodes.iter_mut().for_each(|node| node.parent = numbers[node.parent]);
+        self.points.iter_mut().for_each(|point| point.parent = numbers[point.parent]);
+    }
+
+    /// Number of target units that the sentence needs: one for each element without others in it.
+    fn needed(&mut self) -> usize {
+        for index in (1..self.nodes.len()).rev() {
+            let node = &mut self.nodes[index];
+            node.needed = node.needed.max(1);
+            let (parent, needed) = (node.parent, node.needed);
+            self.nodes[parent].needed += needed;
+        }
+        self.nodes.first().map_or(0, |root| root.needed)
+    }
+
+    /// Target units that an element is aligned to.
+    fn wanted(&self, node: usize, units: &Units<'_>) -> Range<usize> {
+        let (node, count) = (&self.nodes[node], units.target.len());
+        let (first, last) = node.covered.unwrap_or_default();
+        let is_all = first == 0 && last + 1 == units.source.len();
+        let range = match node.linked.filter(|_| !is_all && !units.is_proportional) {
+            Some((from, to)) => from..to + 1,
+            None => {
+                let from = units.proportional(first);
+                from..units.proportional(last + 1).max(from + 1)
+            }
+        };
+        let start = if node.starts { range.start.min(count.saturating_sub(1)) } else { 0 };
+        start..if node.ends { range.end.min(count) } else { count }
+    }
+
+    /// Assigns target units to each element: those it is aligned to, in the range of its parent, without
+    /// those of its siblings, and at least as many as it needs.
+    fn allocate(&mut self, units: &Units<'_>) {
+        let wanted: Vec<Range<usize>> =
+            (0..self.nodes.len()).map(|node| self.wanted(node, units)).collect();
+        if let Some(root) = self.nodes.first_mut() {
+            root.target = 0..units.target.len();
+        }
+        // Siblings are together, in their order in the translation; parents before children.
+        let mut order: Vec<usize> = (1..self.nodes.len()).collect();
+        order.sort_by_key(|&node| (self.nodes[node].parent, wanted[node].start, node));
+        let mut start = 0;
+        while start < order.len() {
+            let parent = self.nodes[order[start]].parent;
+            let count =
+                order[start..].iter().take_while(|&&node| self.nodes[node].parent == parent);
+            let siblings = &order[start..start + count.count()];
+            start += siblings.len();
+            let Range { start: mut free, end } = self.nodes[parent].target.clone();
+            let mut rest: usize = siblings.iter().map(|&node| self.nodes[node].needed).sum();
+            for (index, &node) in siblings.iter().enumerate() {
+                let needed = self.nodes[node].needed;
+                let latest = end.saturating_sub(rest).max(free);
+                rest -= needed;
+                let from = wanted[node].start.clamp(free, latest);
+                let most = end.saturating_sub(rest).max(from + needed);
+                let mut to = wanted[node].end.clamp(from + needed, most);
+                // The words of the next one are its own.
+                if let Some(&next) = siblings.get(index + 1) {
+                    to = to.min(wanted[next].start.max(from + needed));
+                }
+                self.nodes[node].target = from..to;
+                free = to;
+            }
+        }
+    }
+
+    /// Writes the translation with its markup.
+    fn write(&self, units: &Units<'_>, writer: &mut Writer<'_>) {
+        let children = self.children(units);
+        let mut first = vec![0; self.nodes.len() + 1];
+        for child in &children {
+            first[child.parent + 1] += 1;
+        }
+        for index in 0..self.nodes.len() {
+            first[index + 1] += first[index];
+        }
+        // Open elements: node, index of the next child, end in the translation.
+        let mut open = vec![(0, first[0], writer.translation.len())];
+        while let Some((node, next, end)) = open.last_mut() {
+            let (node, end) = (*node, *end);
+            if *next < first[node + 1] {
+                let child = &children[*next];
+                *next += 1;
+                writer.text(child.at.min(end));
+                match child.content {
+                    Content::Point(point) => {
+                        let point = &self.points[point];
+                        writer.inline(point.raw, &point.kind);
+                    }
+                    Content::Node(child) => {
+                        let stop = self.stop(child, units).min(end);
+                        writer.start_tag(self.nodes[child].open);
+                        open.push((child, first[child], stop));
                     }
                 }
-                None => {
-                    // The element began in an earlier sentence: it contains everything before.
-                    let children =
-                        if open.is_empty() { std::mem::take(&mut done) } else { Vec::new() };
-                    let start = if open.is_empty() { 0 } else { at };
-                    let mut element = Node::new(start..at, "", &inline.raw);
-                    (element.children, element.is_open) = (children, !open.is_empty());
-                    unify(&mut open, &mut done, element);
-                }
-            },
+                continue;
+            }
+            open.pop();
+            writer.text(end);
+            writer.tag(self.nodes[node].close);
         }
     }
-    while let Some((_, mut element)) = open.pop() {
-        element.is_closed = false;
-        unify(&mut open, &mut done, element);
-    }
-    done
-}
 
-/// Adds a complete node to the innermost open element.
-fn unify<'a>(open: &mut [(&str, Node<'a>)], done: &mut Vec<Node<'a>>, node: Node<'a>) {
-    match open.last_mut() {
-        Some((_, parent)) => parent.children.push(node),
-        None => done.push(node),
-    }
-}
-
-impl<'a> Node<'a> {
-    fn new(source: Range<usize>, open: &'a str, close: &'a str) -> Self {
-        let children = Vec::new();
-        Self { source, open, close, children, is_atom: false, is_open: true, is_closed: true }
-    }
-}
-
-/// Writes nodes into the range `within` of the translation.
-fn write(nodes: &[Node<'_>], words: &Words, within: Range<usize>, writer: &mut Writer<'_>) {
-    let mut placed: Vec<(Range<usize>, &Node<'_>)> =
-        nodes.iter().map(|node| (words.target(node), node)).collect();
-    // Stable: nodes at the same position keep their order.
-    placed.sort_by_key(|(target, _)| target.start);
-    for (target, node) in placed {
-        let start = target.start.clamp(within.start, within.end).max(writer.position);
-        let end = target.end.clamp(start, within.end.max(start));
-        writer.text(start);
-        if node.is_atom {
-            writer.atom(node.open, words.spaces(node.source.start));
-            continue;
+    /// Children of all elements, those of each together and in order.
+    fn children(&self, units: &Units<'_>) -> Vec<Child> {
+        let mut children = Vec::with_capacity(self.nodes.len() + self.points.len());
+        // Elements by parent and position, to find the one that contains a unit.
+        let mut siblings: Vec<(usize, usize, usize)> = Vec::with_capacity(self.nodes.len());
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            siblings.push((node.parent, node.target.start, index));
+            children.push(Child {
+                parent: node.parent,
+                key: (node.target.start, 1, node.order),
+                at: self.begin(index, units),
+                content: Content::Node(index),
+            });
         }
-        writer.written.push_str(node.open);
-        write(&node.children, words, start..end, writer);
-        writer.text(end);
-        writer.written.push_str(node.close);
+        siblings.sort_unstable();
+        for (index, point) in self.points.iter().enumerate() {
+            let parent = &self.nodes[point.parent];
+            let (mut side, mut unit) = units.place(point.at);
+            // It stays in its element, although it may be next to a word outside.
+            let (first, last) = parent.covered.unwrap_or((unit, unit));
+            if unit < first {
+                (side, unit) = (Side::Before, first);
+            } else if unit > last {
+                (side, unit) = (Side::After, last);
+            }
+            let slot = units.target_of(side, unit);
+            let Some(last) = parent.target.end.checked_sub(1).filter(|_| !units.target.is_empty())
+            else {
+                let key = (0, 0, point.order);
+                let (parent, content) = (point.parent, Content::Point(index));
+                children.push(Child { parent, key, at: 0, content });
+                continue;
+            };
+            let mut slot = slot.clamp(parent.target.start, last);
+            let mut at = units.offset(side, slot);
+            let found = siblings
+                .partition_point(|&(parent, start, _)| (parent, start) <= (point.parent, slot));
+            let sibling = found.checked_sub(1).map(|found| siblings[found]);
+            if let Some((parent, start, sibling)) = sibling
+                && parent == point.parent
+                && self.nodes[sibling].target.contains(&slot)
+            {
+                slot = if side.is_before() { start } else { self.nodes[sibling].target.end - 1 };
+                at = units.offset(side, slot);
+            }
+            let rank = if side.is_before() { 0 } else { 2 };
+            let (parent, content) = (point.parent, Content::Point(index));
+            children.push(Child { parent, key: (slot, rank, point.order), at, content });
+        }
+        children.sort_by_key(|child| (child.parent, child.key));
+        children
+    }
+
+    /// Start of an element in the translation. Punctuation before its first word stays outside, if it is
+    /// outside in the source.
+    fn begin(&self, node: usize, units: &Units<'_>) -> usize {
+        let node = &self.nodes[node];
+        let (Some((first, _)), true) = (node.covered, node.starts) else { return 0 };
+        let Some(target) = units.target.get(node.target.start) else { return 0 };
+        let unit = &units.source[first];
+        let outside = units.source_text.get(unit.start..node.source.start).unwrap_or_default();
+        if outside.chars().any(char::is_alphanumeric) || outside.is_empty() {
+            target.start
+        } else {
+            units::core(units.target_text, target).start
+        }
+    }
+
+    /// End of an element in the translation: see [`begin`](Self::begin).
+    fn stop(&self, node: usize, units: &Units<'_>) -> usize {
+        let end = units.target_text.len();
+        let node = &self.nodes[node];
+        let (Some((_, last)), true) = (node.covered, node.ends) else { return end };
+        let last_target = node.target.end.checked_sub(1);
+        let Some(target) = last_target.and_then(|last| units.target.get(last)) else { return end };
+        let unit = &units.source[last];
+        let outside = units.source_text.get(node.source.end..unit.end).unwrap_or_default();
+        if outside.chars().any(char::is_alphanumeric) || outside.is_empty() {
+            target.end
+        } else {
+            units::core(units.target_text, target).end
+        }
+    }
+
+    /// Writes all elements around the whole translation, which has fewer characters than they are.
+    fn write_chain(&self, writer: &mut Writer<'_>) {
+        self.nodes.iter().for_each(|node| writer.tag(node.open));
+        writer.text(writer.translation.len());
+        self.nodes.iter().rev().for_each(|node| writer.tag(node.close));
+        self.points.iter().for_each(|point| writer.inline(point.raw, &point.kind));
+    }
+}
+
+/// A child of an element.
+#[derive(Debug)]
+struct Child {
+    parent: usize,
+    /// Target unit, before, in or after it, and place in the source.
+    key: (usize, u8, usize),
+    /// Position in the translation.
+    at: usize,
+    content: Content,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Content {
+    Node(usize),
+    Point(usize),
+}
+
+/// End tags of elements that began in an earlier sentence, and contain everything before. An end tag in
+/// another element is none.
+fn outer_ends(sentence: &Segment, partners: &[Option<usize>]) -> Vec<usize> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut outer = Vec::new();
+    for (index, inline) in sentence.inlines.iter().enumerate() {
+        match (&inline.kind, partners[index]) {
+            (InlineKind::Open(_), _) => open.push(index),
+            (InlineKind::Close(_), Some(start)) => {
+                while open.pop().is_some_and(|last| last != start) {}
+            }
+            (InlineKind::Close(_), None) if open.is_empty() => outer.push(index),
+            (InlineKind::Close(_) | InlineKind::Void | InlineKind::Atom(_), _) => {}
+        }
+    }
+    outer
+}
+
+fn union(one: Option<(usize, usize)>, other: Option<(usize, usize)>) -> Option<(usize, usize)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
     }
 }
 
@@ -157,264 +524,80 @@ struct Writer<'a> {
     /// End of the text written so far.
     position: usize,
     written: String,
+    /// Whether the text so far ends with white space, or is empty; tags do not count.
+    is_spaced: bool,
+    /// Whether the text so far ends with a letter of a script with spaces.
+    ends_word: bool,
+    /// White space after the latest atom, until text or another atom follows.
+    pending: Option<Space>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(translation: &'a str, format: Format) -> Self {
+        let (position, written) = (0, String::new());
+        let (is_spaced, ends_word, pending) = (true, false, None);
+        Self { translation, format, position, written, is_spaced, ends_word, pending }
+    }
+
     fn text(&mut self, end: usize) {
-        if end > self.position {
-            let text = &self.translation[self.position..end];
-            self.written.push_str(&self.format.escape(text));
-            self.position = end;
+        if end <= self.position {
+            return;
+        }
+        let mut text = &self.translation[self.position..end];
+        self.position = end;
+        match self.pending {
+            // The atom separates two words.
+            Some(Space::Glued) => text = text.trim_start(),
+            Some(Space::Spaced) if !text.starts_with(char::is_whitespace) => self.written.push(' '),
+            Some(Space::Free) if text.starts_with(is_spaced_letter) => self.written.push(' '),
+            Some(Space::Spaced | Space::Free) | None => {}
+        }
+        let Some(last) = text.chars().next_back() else { return };
+        self.pending = None;
+        self.is_spaced = last.is_whitespace();
+        self.ends_word = is_spaced_letter(last);
+        self.written.push_str(&self.format.escape(text));
+    }
+
+    /// Writes the start tag of an element with words.
+    fn start_tag(&mut self, raw: &str) {
+        if self.pending == Some(Space::Spaced) {
+            self.written.push(' ');
+            (self.pending, self.is_spaced) = (None, true);
+        }
+        self.tag(raw);
+    }
+
+    fn tag(&mut self, raw: &str) {
+        self.written.push_str(raw);
+    }
+
+    fn inline(&mut self, raw: &str, kind: &InlineKind) {
+        match kind {
+            InlineKind::Atom(spacing) => self.atom(raw, *spacing),
+            InlineKind::Open(_) | InlineKind::Close(_) | InlineKind::Void => self.tag(raw),
         }
     }
 
     /// Writes an atom, separated from words as it was in the source.
-    fn atom(&mut self, raw: &str, (before, after): (bool, bool)) {
-        let ends_word = |text: &str| text.ends_with(|c: char| !c.is_whitespace());
-        if before && ends_word(&self.written) {
+    fn atom(&mut self, raw: &str, spacing: Spacing) {
+        let is_separated = match spacing.before {
+            Space::Spaced => true,
+            Space::Free => self.ends_word,
+            Space::Glued => false,
+        };
+        if !self.is_spaced && (is_separated || self.pending == Some(Space::Spaced)) {
             self.written.push(' ');
         }
         self.written.push_str(raw);
-        let next = self.translation[self.position..].chars().next();
-        if after && next.is_some_and(|c| c.is_alphanumeric()) {
-            self.written.push(' ');
-        }
+        (self.is_spaced, self.ends_word) = (false, false);
+        self.pending = Some(spacing.after);
     }
 }
 
-/// Words of both sides and their links.
-struct Words<'a> {
-    source_text: &'a str,
-    target_text: &'a str,
-    source: Vec<Range<usize>>,
-    target: Vec<Range<usize>>,
-    /// For each source word, the target words that are aligned to it.
-    links: Vec<Vec<usize>>,
-}
-
-impl<'a> Words<'a> {
-    fn new(source_text: &'a str, target_text: &'a str, alignment: Option<&Alignment>) -> Self {
-        let (source, target) = (words(source_text), words(target_text));
-        let mut links = vec![Vec::new(); source.len()];
-        let found = alignment.map(Alignment::links).unwrap_or_default();
-        for (from, to) in found {
-            if to < target.len()
-                && let Some(links) = links.get_mut(from)
-            {
-                links.push(to);
-            }
-        }
-        Self { source_text, target_text, source, target, links }
-    }
-
-    /// Position of a node in the translation.
-    fn target(&self, node: &Node<'_>) -> Range<usize> {
-        let end = self.target_text.len();
-        if node.source.is_empty() {
-            let at = self.point(node.source.start);
-            return at..at;
-        }
-        let covered = self.source.iter().enumerate();
-        let covered = covered
-            .filter(|(_, word)| word.start < node.source.end && word.end > node.source.start);
-        let covered: Vec<usize> = covered.map(|(index, _)| index).collect();
-        let (Some(&first), Some(&last)) = (covered.first(), covered.last()) else {
-            let at = self.point(node.source.start);
-            return at..at;
-        };
-        let all = covered.len() == self.source.len();
-        let linked = covered.iter().flat_map(|word| &self.links[*word]).copied();
-        let range = linked.clone().min().zip(linked.max());
-        let (from, to) = match range {
-            Some(range) if !all => range,
-            _ if self.target.is_empty() => return 0..end,
-            _ => (self.proportional(first), self.proportional(last + 1).max(1) - 1),
-        };
-        let last_word = self.target.len() - 1;
-        let from = from.min(last_word);
-        let to = to.clamp(from, last_word);
-        let start = self.target[from].start;
-        let start =
-            if node.is_open { start + self.leading(first, from, node.source.start) } else { 0 };
-        let stop = self.target[to].end;
-        let stop =
-            if node.is_closed { stop - self.trailing(last, to, node.source.end) } else { end };
-        start..stop.max(start)
-    }
-
-    /// Length of the punctuation at the start of a target word that stays outside of an element which
-    /// begins after the punctuation of its source word.
-    fn leading(&self, source: usize, target: usize, at: usize) -> usize {
-        let word = &self.source[source];
-        if at <= word.start {
-            return 0;
-        }
-        let outside = &self.source_text[word.start..at.min(word.end)];
-        let target = &self.target_text[self.target[target].clone()];
-        let is_punctuation = |c: char| !c.is_alphanumeric();
-        if outside.chars().all(is_punctuation) && target.contains(char::is_alphanumeric) {
-            target.len() - target.trim_start_matches(is_punctuation).len()
-        } else {
-            0
-        }
-    }
-
-    /// Same as [`leading`](Self::leading) for the end of a word.
-    fn trailing(&self, source: usize, target: usize, at: usize) -> usize {
-        let word = &self.source[source];
-        if at >= word.end {
-            return 0;
-        }
-        let outside = &self.source_text[at.max(word.start)..word.end];
-        let target = &self.target_text[self.target[target].clone()];
-        let is_punctuation = |c: char| !c.is_alphanumeric();
-        if outside.chars().all(is_punctuation) && target.contains(char::is_alphanumeric) {
-            target.len() - target.trim_end_matches(is_punctuation).len()
-        } else {
-            0
-        }
-    }
-
-    /// Position in the translation of a position between words of the source.
-    fn point(&self, at: usize) -> usize {
-        let end = self.target_text.len();
-        if at == 0 || self.source.first().is_none_or(|first| at <= first.start) {
-            return 0;
-        }
-        if self.source.last().is_none_or(|last| at >= last.end) {
-            return end;
-        }
-        let next = self.source.iter().position(|word| word.end > at).unwrap_or(self.source.len());
-        let is_punctuation = |c: char| !c.is_alphanumeric();
-        // Before the punctuation after a word.
-        let rest =
-            self.source.get(next).map(|word| &self.source_text[at.max(word.start)..word.end]);
-        if rest.is_some_and(|rest| rest.chars().all(is_punctuation)) && next > 0 {
-            let before = self.links[next - 1].iter().max().copied();
-            let before = before.unwrap_or_else(|| self.proportional(next).max(1) - 1);
-            if let Some(word) = self.target.get(before) {
-                let text = &self.target_text[word.clone()];
-                return word.start + text.trim_end_matches(is_punctuation).len();
-            }
-        }
-        let linked = self.links.get(next).and_then(|links| links.iter().min().copied());
-        let word = linked.unwrap_or_else(|| self.proportional(next));
-        self.target.get(word).map_or(end, |word| word.start)
-    }
-
-    /// Target word at the same relative position as a source word.
-    fn proportional(&self, word: usize) -> usize {
-        let words = self.source.len().max(1);
-        (word * self.target.len() + words / 2) / words
-    }
-
-    /// Whether there is white space, or no text, before and after a position of the source.
-    fn spaces(&self, at: usize) -> (bool, bool) {
-        let (before, after) = self.source_text.split_at(at.min(self.source_text.len()));
-        let before = before.is_empty() || before.ends_with(char::is_whitespace);
-        let after = after.is_empty() || after.starts_with(char::is_whitespace) || before;
-        (before, after)
-    }
-}
-
-/// Positions of the words of a text, as the alignment counts them.
-fn words(text: &str) -> Vec<Range<usize>> {
-    let start = text.as_ptr() as usize;
-    let range = |word: &str| {
-        let at = word.as_ptr() as usize - start;
-        at..at + word.len()
-    };
-    text.split_whitespace().map(range).collect()
+fn is_spaced_letter(c: char) -> bool {
+    c.is_alphanumeric() && !super::is_unspaced(c)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::markup::{html, placeholders};
-
-    fn alignment(source: &str, target: &str, links: &[(usize, usize)]) -> Alignment {
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let (source, target) = (words(source), words(target));
-        let mut weights = vec![vec![0.0; source.len()]; target.len()];
-        links.iter().for_each(|(from, to)| weights[*to][*from] = 1.0);
-        Alignment { source, target, weights }
-    }
-
-    fn placed(document: &str, target: &str, links: &[(usize, usize)]) -> String {
-        let parts = html::parts(document);
-        let [html::Part::Segment { segment, .. }] = &parts[..] else { panic!("{parts:?}") };
-        let alignment = alignment(&segment.text, target, links);
-        place(segment, target, Some(&alignment), Format::Html)
-    }
-
-    #[test]
-    fn elements_move_with_their_words() {
-        for (document, target, links, expected) in [
-            (
-                "the <b>red</b> house",
-                "la casa rossa",
-                &[(0, 0), (2, 1), (1, 2)][..],
-                "la casa <b>rossa</b>",
-            ),
-            ("<b>all</b> <i>this</i>", "das alles", &[(0, 1), (1, 0)], "<i>das</i> <b>alles</b>"),
-            ("Hello <b>world</b>!", "Hallo Welt!", &[(0, 0), (1, 1)], "Hallo <b>Welt</b>!"),
-            (
-                "a (<a href=x>link</a>) b",
-                "ein (Verweis) b",
-                &[(0, 0), (1, 1), (2, 2)],
-                "ein (<a href=x>Verweis</a>) b",
-            ),
-            (
-                "<p2>x <i>y <b>z</b></i></p2>",
-                "u v w",
-                &[(0, 0), (1, 1), (2, 2)],
-                "<p2>u <i>v <b>w</b></i></p2>",
-            ),
-            ("one <img src=a> two", "eins zwei", &[(0, 0), (1, 1)], "eins <img src=a> zwei"),
-            (
-                "a <b>1 < 2",
-                "x 1 & <script>",
-                &[(0, 0), (1, 1), (2, 2), (3, 3)],
-                "x <b>1 &amp; &lt;script&gt;",
-            ),
-            ("end</b> of it", "Ende davon", &[(0, 0), (1, 1), (2, 1)], "Ende</b> davon"),
-            ("no <b>links</b> here", "keine Links hier", &[], "keine <b>Links</b> hier"),
-            ("one two three <b>four</b>", "eins", &[], "<b>eins</b>"),
-        ] {
-            assert_eq!(placed(document, target, links), expected, "{document}");
-        }
-    }
-
-    /// Start tags, end tags and voids occur exactly once, in an order that keeps elements nested.
-    #[test]
-    fn crossing_alignments_keep_elements_nested() {
-        let document = "<b>a <i>b</i> c</b> d <u>e f</u>";
-        let links = [(0, 3), (1, 0), (2, 1), (3, 4), (4, 2), (5, 3)];
-        let found = placed(document, "v w x y z", &links);
-        let mut open = Vec::new();
-        for part in html::parts(&found) {
-            let html::Part::Segment { segment, .. } = part else { continue };
-            for inline in segment.inlines {
-                match inline.kind {
-                    InlineKind::Open(name) => open.push(name),
-                    InlineKind::Close(name) => assert_eq!(open.pop(), Some(name), "{found}"),
-                    InlineKind::Void | InlineKind::Atom => {}
-                }
-            }
-        }
-        assert!(open.is_empty() && found.matches("</").count() == 3, "{found}");
-    }
-
-    #[test]
-    fn placeholders_are_separated_as_in_the_source() {
-        let sentence =
-            placeholders::without_words(&placeholders::without_markup("{name} has %d mails ."));
-        assert_eq!(sentence.text, "has mails .");
-        let links = [(0, 0), (1, 1), (2, 2)];
-        let target = "hat Mails .";
-        let alignment = alignment(&sentence.text, target, &links);
-        let found = place(&sentence, target, Some(&alignment), Format::Text);
-        assert_eq!(found, "{name} hat %d Mails .");
-        assert_eq!(place(&sentence, "", None, Format::Text), "{name} %d");
-    }
-}
+mod tests;

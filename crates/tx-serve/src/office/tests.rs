@@ -244,7 +244,7 @@ fn what_is_no_document_or_too_large_is_refused() {
 fn translated(format: OfficeFormat, body: &str) -> String {
     let options = PlanOptions { format: Format::Html, ..PlanOptions::default() };
     changed(format, body, |text| {
-        let mut plan = Plan::new(text, &fixture::route().translator, options).unwrap();
+        let mut plan = Plan::new(text, &fixture::route().translator, &options).unwrap();
         let results: Vec<Done> = plan.take_units().iter().map(upper_unit).collect();
         plan.finish(&results, 0)
     })

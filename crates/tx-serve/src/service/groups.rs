@@ -52,11 +52,7 @@ pub fn groups(
     for (index, source) in sources.iter().enumerate() {
         deadline.check()?;
         let Some(route) = source.routes.get(stage) else { continue };
-        let planned = Plan::new(&source.text, &route.translator, options);
-        let mut plan = planned.map_err(|error| {
-            tracing::error!(%error, "a text could not be divided into sentences");
-            ApiError::Internal
-        })?;
+        let mut plan = Plan::new(&source.text, &route.translator, &options)?;
         let units = plan.take_units();
         let entry = (index, plan, units.len());
         let next = groups.len();

@@ -411,6 +411,8 @@ impl Service {
         mut request: Request,
     ) -> Result<(Vec<Source>, Request), ApiError> {
         let (service, deadline) = (self.clone(), request.deadline.clone());
+        // Detection takes longer than waking another thread.
+        let is_short = is_short && request.source.is_some();
         let find = move || {
             let texts = std::mem::take(&mut request.texts);
             Ok((service.sources(texts, &request)?, request))

@@ -78,8 +78,8 @@ pub struct CorpusOptions {
 }
 
 impl CorpusOptions {
-    /// Returns the normalization of the training pairs, which their tokenizers record.
-    pub fn normalization(&self) -> Normalization {
+    /// Returns the normalization of the training pairs.
+    fn normalization(&self) -> Normalization {
         match self.target {
             TargetSide::Sentence => self.clean.normalization(),
             TargetSide::Label => self.clean.clone().for_labels().normalization(),
@@ -189,6 +189,8 @@ pub struct CleanCorpus<T> {
     pub overlap: Option<Overlap>,
     /// Training pairs dropped as near duplicates of given validation pairs.
     pub overlap_dropped: usize,
+    /// Normalization of the training pairs, which their tokenizers record.
+    pub normalization: Normalization,
 }
 
 impl<T: TextStore> CleanCorpus<T> {
@@ -221,6 +223,7 @@ impl<T: TextStore> CleanCorpus<T> {
         mut text: T,
         control: &Control<'_>,
     ) -> Result<Self, DataError> {
+        let normalization = options.normalization();
         let CorpusOptions { clean, validation, overlaps, target } = options;
         let mut cleaner = Cleaner::with_targets(clean, target);
         let mut finder = match (&validation, overlaps) {
@@ -280,6 +283,7 @@ impl<T: TextStore> CleanCorpus<T> {
             cleaning,
             overlap,
             overlap_dropped,
+            normalization,
         };
         corpus.check_validation()?;
         Ok(corpus)
@@ -358,7 +362,8 @@ impl<T: TextStore> CleanCorpus<T> {
         failed.map_or(labels, Err)
     }
 
-    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files.
+    /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files. They
+    /// record the normalization of the pairs.
     /// If the targets are labels, the tokenizer of the sources is that of both sides.
     ///
     /// # Errors
@@ -384,7 +389,7 @@ impl<T: TextStore> CleanCorpus<T> {
             }
         };
         control.check()?;
-        Ok(tokenizers)
+        Ok(tokenizers.with_steps_of(self.normalization))
     }
 
     /// Encodes the training pairs and writes them, and the text of the validation pairs, to `sink`.

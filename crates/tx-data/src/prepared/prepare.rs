@@ -93,14 +93,12 @@ fn write_files(
     let control = Control { stop, progress: &|progress| say(&progress.to_string()) };
 
     let target = corpus.target;
-    let normalization = corpus.normalization();
     let spool = Spool::create(folder, target)?;
     let corpus = CleanCorpus::read(pairs, corpus, spool, &control)?;
     let tokenizers = match tokenizers {
         Some(tokenizers) => tokenizers.clone(),
         None => corpus.learn_tokenizers(tokenizer, &control)?,
     };
-    let tokenizers = tokenizers.with_steps_of(normalization);
     write_tokenizers(&tokenizers, folder)?;
     let labels = match target {
         TargetSide::Sentence => None,

@@ -385,7 +385,6 @@ fn learn(
     let spool = Spool::create(&partial.path, options.corpus.target)?;
     let corpus = CleanCorpus::read(pairs, options.corpus.clone(), spool, &control)?;
     let tokenizers = corpus.learn_tokenizers(options.tokenizer, &control)?;
-    let tokenizers = tokenizers.with_steps_of(options.corpus.normalization());
     corpus.text.delete()?;
     write_tokenizers(&tokenizers, &partial.path)?;
     let json = serde_json::to_vec_pretty(record).map_err(io::Error::other);

@@ -89,6 +89,7 @@ fn a_prepared_corpus_equals_one_in_memory() {
         let (pairs, cleaning) = Cleaner::clean_all(cleaning(), corpus());
         let Split { train, validation } = split(pairs, 0.1, by, 3);
         let tokenizers = Tokenizers::train(&tokenizer(), &train).unwrap();
+        let tokenizers = tokenizers.with_steps_of(self::cleaning().normalization());
         let (encoded, report) =
             encode_corpus(&train, &tokenizers, 12, LongPolicy::Skip, "x").unwrap();
 

@@ -49,8 +49,7 @@ impl LabeledData {
             Some(tokenizer) => tokenizer.into(),
             None => corpus.learn_tokenizers(&config.tokenizer, &control)?,
         };
-        let normalization = config.data.clean.clone().for_labels().normalization();
-        let tokenizers = tokenizers.with_steps_of(normalization);
+        let tokenizers = tokenizers.with_steps_of(corpus.normalization);
         access.print_vocabulary(config, &tokenizers);
         let mut encoded = MemoryCorpus::default();
         let (max_len, long) = (config.max_len(), config.data.long);

@@ -75,10 +75,11 @@ impl PairData {
             },
         };
         // The tokenizers of a prepared corpus record the normalization of its text.
-        let texts = corpora.iter().filter(|corpus| matches!(corpus.pairs, CorpusPairs::Text(_)));
-        let tokenizers = texts.fold(tokenizers, |tokenizers, corpus| {
-            tokenizers.with_steps_of(corpus.config.data.cleaning().normalization())
-        });
+        let tokenizers =
+            corpora.iter().fold(tokenizers, |tokenizers, corpus| match &corpus.pairs {
+                CorpusPairs::Text(pairs) => tokenizers.with_steps_of(pairs.normalization),
+                CorpusPairs::Prepared(_) => tokenizers,
+            });
         let languages = languages.or_else(|| new_languages(config));
         let tokenizers = with_special_tokens(config, tokenizers, languages.as_ref())?;
         access.print_vocabulary(config, &tokenizers);

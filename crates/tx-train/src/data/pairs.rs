@@ -138,7 +138,7 @@ impl PairData {
             }
             Known::None => corpus.learn_tokenizers(&config.tokenizer, &control)?,
         };
-        let tokenizers = tokenizers.with_steps_of(config.data.cleaning().normalization());
+        let tokenizers = tokenizers.with_steps_of(corpus.normalization);
         access.print_vocabulary(config, &tokenizers);
         let mut encoded = MemoryCorpus::default();
         let (max_len, long) = (config.max_len().saturating_sub(tokens.room()), config.data.long);

@@ -63,7 +63,7 @@ pub struct Spacing {
 /// White space at one side of an atom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Space {
-    /// None.
+    /// No white space.
     #[default]
     Glued,
     /// At least one character.

@@ -242,7 +242,7 @@ fn is_mark(text: &str, content: Range<usize>, name: &str, has_letters: bool) -> 
 /// The latest visible part of a segment.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// None.
+    /// Nothing is visible yet.
     #[default]
     Start,
     Space,

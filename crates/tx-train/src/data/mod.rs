@@ -182,7 +182,8 @@ impl DataAccess<'_> {
     pub fn print_columns(&self, config: &TrainConfig) {
         for (name, layout, SentencePair { source, target }) in corpus::table_layouts(config) {
             let [source, target] = [source, target].map(|text| shortened(&text));
-            (self.print)(&format!("{name}: columns: {layout}; first pair: {source} -> {target}"));
+            let unit = if config.task == TaskKind::Classify { "text" } else { "pair" };
+            (self.print)(&format!("{name}: columns: {layout}; first {unit}: {source} -> {target}"));
         }
     }
 

@@ -81,7 +81,8 @@ impl TaskRun for LanguageModelRun {
 
     fn examples(&self, config: &TrainConfig) -> Vec<String> {
         let documents = self.0.validation.iter().take(3);
-        documents.filter_map(|document| self.prompt(document, config).ok()).collect()
+        let most = config.model.max_len.saturating_sub(1);
+        documents.filter_map(|document| self.prompt(document, most).ok()).collect()
     }
 
     fn into_task(
@@ -91,8 +92,9 @@ impl TaskRun for LanguageModelRun {
     ) -> Result<LanguageModeling, TrainError> {
         let TaskParts { validation, bundle, device, .. } = parts;
         let documents = self.0.validation.iter().take(config.validation.samples);
-        let prompts =
-            documents.map(|document| self.prompt(document, config)).collect::<Result<_, _>>()?;
+        let prompts = documents
+            .map(|document| self.prompt(document, config.model.max_len / 2))
+            .collect::<Result<_, _>>()?;
         let Self(DocumentData { report, .. }) = self;
         Ok(LanguageModeling {
             loader: validation,
@@ -107,11 +109,11 @@ impl TaskRun for LanguageModelRun {
 }
 
 impl LanguageModelRun {
-    /// Returns the first words of a document, shortened until a continuation has room; possibly nothing.
-    fn prompt(&self, document: &str, config: &TrainConfig) -> Result<String, TrainError> {
+    /// Returns the first words of a document, shortened to at most `most` tokens; possibly nothing.
+    fn prompt(&self, document: &str, most: usize) -> Result<String, TrainError> {
         let tokenizer = &self.0.summary.tokenizers.target;
         let mut prompt = beginning(document);
-        while !prompt.is_empty() && tokenizer.encode(&prompt)?.len() > config.model.max_len / 2 {
+        while !prompt.is_empty() && tokenizer.encode(&prompt)?.len() > most {
             prompt = first_characters(&prompt, prompt.chars().count() / 2);
         }
         Ok(prompt)

@@ -575,17 +575,17 @@ fn is_glued(html: &str) -> [bool; 2] {
 
 /// Depth and number of elements cost time in proportion, and no stack.
 #[test]
-fn a_million_nested_elements_are_read_and_written() {
+fn deep_markup_costs_linear_time_and_no_stack() {
     let route = fixture::route();
     let found = |format: Format, text: &str| {
         let mut plan = Plan::new(text, &route.translator, &options(format)).unwrap();
         let results: Vec<Done> = plan.take_units().iter().map(done).collect();
         plan.finish(&results, 0)
     };
-    let depth = 1_000_000;
+    let depth = 200_000;
     let text = format!("one {}two{}", "<b>".repeat(depth), "</b>".repeat(depth));
     assert!(found(Format::Html, &text) == text.replace("one", "ONE").replace("two", "TWO"));
-    let depth = 50_000;
+    let depth = 33_000;
     let (open, close) = ("<b>".repeat(depth), "</b>".repeat(depth));
     for format in [Format::Html, Format::Text, Format::Xml] {
         let nested = |text: &str| format!("one {open}{text}{close} three");
@@ -596,7 +596,7 @@ fn a_million_nested_elements_are_read_and_written() {
         assert!(found(format, &format!("one {open}two")) == format!("ONE {open}TWO"));
         assert!(found(format, &format!("one{close} two")) == format!("ONE{close} TWO"));
     }
-    let depth = 10_000;
+    let depth = 5_000;
     for (open, close) in [
         ("<ul><li>", ""),
         ("<table><td>", ""),

@@ -159,15 +159,6 @@ pub fn has_words(text: &str) -> bool {
     text.chars().any(char::is_alphabetic)
 }
 
-/// Whether a character is of a script without spaces between words: Chinese or Japanese, Thai, Lao,
-/// Burmese or Khmer.
-pub fn is_unspaced(c: char) -> bool {
-    matches!(c,
-        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
-        | '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{FF00}'..='\u{FFEF}' | '\u{20000}'..='\u{3FFFF}')
-}
-
 /// Index of the end tag of each start tag, and of the start tag of each end tag; `None` for other markup,
 /// and for tags without counterpart.
 pub fn partners(inlines: &[Inline]) -> Vec<Option<usize>> {

@@ -6,15 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use tx_infer::{InferError, Translator, tx_text::special::UNK};
+use tx_infer::{
+    InferError, Translator,
+    tx_text::{spacing::needs_space, special::UNK},
+};
 
 use crate::{
+    deadline::Deadline,
     error::ApiError,
     job::{Done, Unit},
     layout::LineBreaks,
     markup::{
         Format, Inline, InlineKind, Part as Document, Segment, TagOptions, has_words, html,
-        is_unspaced, partners, placeholders,
+        partners, placeholders,
         placement::{gap, place},
         segment::{WhiteSpace, normalized},
         xml,
@@ -107,6 +111,9 @@ pub enum PlanError {
     /// The text is not of its format.
     #[error("the text is not well-formed XML: {0}")]
     Markup(String),
+    /// Nobody waits for the answer.
+    #[error(transparent)]
+    Late(ApiError),
 }
 
 impl From<PlanError> for ApiError {
@@ -117,6 +124,7 @@ impl From<PlanError> for ApiError {
                 Self::Internal
             }
             PlanError::Markup(_) => Self::Invalid(error.to_string()),
+            PlanError::Late(error) => error,
         }
     }
 }
@@ -135,11 +143,12 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the text cannot be tokenized, or is XML that is not well-formed.
+    /// If the text cannot be tokenized, is XML that is not well-formed, or at the deadline.
     pub fn new(
         text: &str,
         translator: &Translator,
         options: &PlanOptions,
+        deadline: &Deadline,
     ) -> Result<Self, PlanError> {
         let parts = match options.format {
             Format::Text | Format::Cdata => {
@@ -159,6 +168,7 @@ impl Plan {
             symbols: HashMap::new(),
         };
         for part in parts {
+            deadline.check().map_err(PlanError::Late)?;
             match part {
                 Document::Verbatim(raw) => planner.plan.parts.push(Part::Verbatim(raw)),
                 Document::Segment { segment, format } => planner.paragraph(segment, format)?,
@@ -386,15 +396,6 @@ fn is_known(symbol: &str, translator: &Translator) -> bool {
         .all(|&id| id != UNK && tokenizer.token(id).is_none_or(|token| !token.starts_with("<0x")))
 }
 
-/// Whether a space separates two sentences without white space between them: unless one of them has a
-/// letter or mark of a script without spaces at their boundary.
-fn needs_space(left: &str, right: &str) -> bool {
-    let [Some(left), Some(right)] = [left.chars().next_back(), right.chars().next()] else {
-        return false;
-    };
-    !left.is_whitespace() && !is_unspaced(left) && !is_unspaced(right)
-}
-
 impl Sentence {
     /// The segment whose translation is used, and its result.
     fn chosen<'a>(
@@ -457,7 +458,8 @@ mod tests {
     }
 
     fn translated(text: &str, options: PlanOptions) -> String {
-        let mut plan = Plan::new(text, &fixture::route().translator, &options).unwrap();
+        let mut plan =
+            Plan::new(text, &fixture::route().translator, &options, &fixture::deadline()).unwrap();
         let units = plan.take_units();
         plan.finish(&results(&units), 0)
     }
@@ -527,8 +529,13 @@ mod tests {
     #[test]
     fn sentences_have_their_results() {
         let options = PlanOptions { align: true, ..PlanOptions::default() };
-        let mut plan =
-            Plan::new("One two. 3. Four {x}.", &fixture::route().translator, &options).unwrap();
+        let mut plan = Plan::new(
+            "One two. 3. Four {x}.",
+            &fixture::route().translator,
+            &options,
+            &fixture::deadline(),
+        )
+        .unwrap();
         let units = plan.take_units();
         assert!(units.iter().all(|unit| unit.align));
         let results = results(&units);

@@ -174,6 +174,7 @@ fn reload(service: &Arc<Service>) {
 #[derive(Debug)]
 enum Signaled {
     /// Load models and keys again.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "Windows has no such event"))]
     Reload,
     /// Stop, after load balancers had time to notice.
     Leave,
@@ -209,19 +210,37 @@ impl Signals {
     }
 }
 
-#[cfg(not(unix))]
-struct Signals;
+/// Events of the console. The system ends the process some seconds after the last two.
+#[cfg(windows)]
+struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+    stop: tokio::signal::windows::CtrlBreak,
+    close: tokio::signal::windows::CtrlClose,
+    shutdown: tokio::signal::windows::CtrlShutdown,
+}
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 impl Signals {
     fn new() -> Result<Self, ServeError> {
-        Ok(Self)
+        use tokio::signal::windows;
+        let new = || {
+            Ok(Self {
+                interrupt: windows::ctrl_c()?,
+                stop: windows::ctrl_break()?,
+                close: windows::ctrl_close()?,
+                shutdown: windows::ctrl_shutdown()?,
+            })
+        };
+        new().map_err(|source| ServeError::Threads { source })
     }
 
     async fn next(&mut self) -> Signaled {
-        match tokio::signal::ctrl_c().await {
-            Ok(()) => Signaled::Stop,
-            Err(_) => std::future::pending().await,
+        tokio::select! {
+            _ = self.interrupt.recv() => Signaled::Stop,
+            // Sent by programs that supervise others, as SIGTERM is.
+            _ = self.stop.recv() => Signaled::Leave,
+            _ = self.close.recv() => Signaled::Stop,
+            _ = self.shutdown.recv() => Signaled::Stop,
         }
     }
 }

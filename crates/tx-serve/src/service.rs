@@ -288,7 +288,10 @@ impl Service {
                     source.text.clone_from(&answer.text);
                 }
                 if let Some(slot) = answers.get_mut(index) {
+                    // Only the words of the first model are those of the text.
+                    let unknown = (stage > 0).then(|| std::mem::take(&mut slot.unknown));
                     *slot = answer;
+                    slot.unknown = unknown.unwrap_or_else(|| std::mem::take(&mut slot.unknown));
                 }
             }
         }

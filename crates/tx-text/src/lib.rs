@@ -3,7 +3,7 @@
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`normalization`] prepares text in training and inference alike.
 //! [`bpe_dropout`] segments words randomly for training; [`word_table`] finds the words of a text in its
-//! ids, [`text_words`] those of its tokens. [`sentences`] divides text into sentences. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`]
+//! ids, [`text_words`] those of its tokens. [`sentences`] divides text into sentences, which [`spacing`] joins. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`]
 //! recognizes other files, such as pointers of [`git_lfs`]. [`json`] rejects repeated keys.
 //!
 //! ```
@@ -24,6 +24,7 @@ pub mod bpe_dropout;
 pub mod normalization;
 pub mod segmentation;
 pub mod sentences;
+pub mod spacing;
 pub mod text_words;
 pub mod tokenizer;
 pub mod unigram_sampling;

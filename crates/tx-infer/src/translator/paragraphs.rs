@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
-use tx_text::sentences::{clause_end, sentences};
+use tx_text::{
+    sentences::{clause_end, sentences},
+    spacing::needs_space,
+};
 
 use super::{Translation, Translator};
 use crate::{bundle::Bundle, error::InferError, tokens::BYTES_PER_TOKEN};
@@ -144,23 +147,6 @@ impl Translator {
 pub(super) fn text_language(bundle: &Bundle) -> Option<String> {
     let code = bundle.provenance.get("source_language").filter(|_| bundle.languages.is_none());
     Some(code?.as_str()?.to_owned())
-}
-
-/// Whether a space separates two sentences: unless one of them has a letter or mark of a script
-/// without spaces at their boundary.
-fn needs_space(left: &str, right: &str) -> bool {
-    let [Some(left), Some(right)] = [left.chars().next_back(), right.chars().next()] else {
-        return false;
-    };
-    !left.is_whitespace() && !is_without_spaces(left) && !is_without_spaces(right)
-}
-
-/// Whether a character is of Chinese or Japanese, Thai, Lao, Burmese or Khmer.
-fn is_without_spaces(c: char) -> bool {
-    matches!(c,
-        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
-        | '\u{3000}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}'
-        | '\u{FF00}'..='\u{FFEF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
 #[cfg(test)]

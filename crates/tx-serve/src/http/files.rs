@@ -1,6 +1,6 @@
 //! Translation of files, as in LibreTranslate.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     extract::{Path, Request, State},
@@ -9,6 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::json;
+use tx_infer::tx_text::{NotText, encoding};
 
 use super::{
     body::Upload,
@@ -32,6 +33,19 @@ const OPTIONS: [&str; 7] = ["source", "target", "format", "line_breaks", "model"
 
 /// Extensions of the files that are translated.
 pub const EXTENSIONS: [&str; 6] = [".txt", ".html", ".srt", ".vtt", ".docx", ".odt"];
+
+/// Decodes a text file.
+fn decoded(content: &[u8]) -> Result<Cow<'_, str>, ApiError> {
+    if let Some(other) = NotText::of(content) {
+        return Err(ApiError::Invalid(format!("the file {other}: {}", other.hint())));
+    }
+    encoding::decode(content).map_err(|_| {
+        ApiError::Invalid("the file is neither UTF-8, nor UTF-16 with a byte order mark".into())
+    })
+}
+
+/// Byte order mark of UTF-8, which subtitles keep.
+const MARK: &str = "\u{feff}";
 
 /// A file to translate.
 enum File {
@@ -58,18 +72,21 @@ impl File {
             let document = Document::read(content.clone(), office, max_bytes, deadline)?;
             return Ok(Self::Document(Box::new(document)));
         }
-        let text = std::str::from_utf8(content);
-        let text = text.map_err(|_| ApiError::Invalid("the file is not UTF-8".into()));
+        let text = decoded(content);
         if let Some(subtitles) = SubtitleFormat::of_extension(&extension) {
             *format = subtitles.text_format();
-            return Ok(Self::Subtitles(Subtitles::parse(text?, subtitles)));
+            let mut text = text?;
+            if content.starts_with(MARK.as_bytes()) {
+                text.to_mut().insert_str(0, MARK);
+            }
+            return Ok(Self::Subtitles(Subtitles::parse(&text, subtitles)));
         }
         match &*extension {
             "txt" | "text" | "md" | "html" | "htm" | "xhtml" => {
                 if extension.contains("htm") {
                     *format = Format::Html;
                 }
-                Ok(Self::Text(text?.trim_start_matches('\u{feff}').to_owned()))
+                Ok(Self::Text(text?.into_owned()))
             }
             _ => Err(ApiError::Invalid(format!(
                 "Invalid request: file format not supported; expected {}",

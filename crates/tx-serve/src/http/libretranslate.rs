@@ -95,6 +95,9 @@ pub async fn translate(
     if answer.texts.iter().any(|text| text.models.len() > 1) {
         result["models"] = values(&|text| json!(text.models));
     }
+    if answer.texts.iter().any(|text| !text.unknown.is_empty()) {
+        result["unknown"] = values(&|text| json!(text.unknown));
+    }
     if answer.texts.iter().any(|text| text.copied) {
         result["copied"] = values(&|text| text.copied.into());
     }

@@ -103,6 +103,7 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
         "target": target,
         "models": answer.models,
         "copied": answer.copied,
+        "unknown": answer.unknown,
     });
     if let Some(detected) = &answer.detected {
         value["detected"] = json!(detected);

@@ -12,7 +12,7 @@ mod units;
 
 use std::{collections::HashMap, ops::Range};
 
-use tx_infer::Alignment;
+use tx_infer::{Alignment, tx_text::spacing::is_unspaced};
 
 use super::{Format, InlineKind, Segment, Space, Spacing, partners};
 use units::{Side, Units};
@@ -596,7 +596,7 @@ impl<'a> Writer<'a> {
 }
 
 fn is_spaced_letter(c: char) -> bool {
-    c.is_alphanumeric() && !super::is_unspaced(c)
+    c.is_alphanumeric() && !is_unspaced(c)
 }
 
 #[cfg(test)]

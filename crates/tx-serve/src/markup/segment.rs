@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use super::{
-    Format, Inline, InlineKind, Segment, Space, Spacing, is_unspaced, partners, placeholders,
-};
+use tx_infer::tx_text::spacing::is_unspaced;
+
+use super::{Format, Inline, InlineKind, Segment, Space, Spacing, partners, placeholders};
 
 /// Treatment of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

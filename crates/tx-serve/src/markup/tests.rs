@@ -32,7 +32,7 @@ fn options(format: Format) -> PlanOptions {
 }
 
 fn translated_with(text: &str, options: &PlanOptions) -> Result<String, PlanError> {
-    let mut plan = Plan::new(text, &fixture::route().translator, options)?;
+    let mut plan = Plan::new(text, &fixture::route().translator, options, &fixture::deadline())?;
     let results: Vec<Done> = plan.take_units().iter().map(done).collect();
     Ok(plan.finish(&results, 0))
 }
@@ -272,7 +272,9 @@ fn elements_of_xml_are_ignored_and_split_by_name() {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let found = |source: &str, tags: TagOptions| {
         let options = PlanOptions { tags: Arc::new(tags), ..options(Format::Xml) };
-        let mut plan = Plan::new(source, &fixture::route().translator, &options).unwrap();
+        let mut plan =
+            Plan::new(source, &fixture::route().translator, &options, &fixture::deadline())
+                .unwrap();
         let units = plan.take_units();
         let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
         let results: Vec<Done> = units.iter().map(done).collect();
@@ -578,7 +580,8 @@ fn is_glued(html: &str) -> [bool; 2] {
 fn deep_markup_costs_linear_time_and_no_stack() {
     let route = fixture::route();
     let found = |format: Format, text: &str| {
-        let mut plan = Plan::new(text, &route.translator, &options(format)).unwrap();
+        let mut plan =
+            Plan::new(text, &route.translator, &options(format), &fixture::deadline()).unwrap();
         let results: Vec<Done> = plan.take_units().iter().map(done).collect();
         plan.finish(&results, 0)
     };

@@ -244,7 +244,8 @@ fn what_is_no_document_or_too_large_is_refused() {
 fn translated(format: OfficeFormat, body: &str) -> String {
     let options = PlanOptions { format: Format::Html, ..PlanOptions::default() };
     changed(format, body, |text| {
-        let mut plan = Plan::new(text, &fixture::route().translator, &options).unwrap();
+        let mut plan =
+            Plan::new(text, &fixture::route().translator, &options, &fixture::deadline()).unwrap();
         let results: Vec<Done> = plan.take_units().iter().map(upper_unit).collect();
         plan.finish(&results, 0)
     })
@@ -309,6 +310,9 @@ fn spaces_stay_at_what_is_no_text() {
         (run("It sleeps ") + symbol, "IT SLEEPS *"),
         (run("It sleeps.") + note, "IT SLEEPS.*"),
         (run("It sleeps. It") + note, "IT SLEEPS. IT*"),
+        (run("It") + note + &run(" sleeps."), "IT* SLEEPS."),
+        (run("It") + superscript + &run(" sleeps."), "IT1 SLEEPS."),
+        (run("It") + &link("[1]") + &run(" sleeps."), "IT[1] SLEEPS."),
         (run("It sleeps") + superscript, "IT SLEEPS1"),
         (run("It sleeps ") + &link("[1]"), "IT SLEEPS [1]"),
         (image.to_owned() + &run(" It sleeps ") + image, "* IT SLEEPS *"),
@@ -338,6 +342,7 @@ fn spaces_stay_at_what_is_no_text() {
         (format!("Page {page} of {page}"), format!("PAGE {page} OF {page}")),
         (format!("{page} is the page"), format!("{page} IS THE PAGE")),
         (format!("It sleeps.{note}"), format!("IT SLEEPS.{note}")),
+        (format!("It{note} sleeps.{note}"), format!("IT{note} SLEEPS.{note}")),
         (format!("{frame} It sleeps {frame}"), format!("{frame} IT SLEEPS {frame}")),
         ("<text:s text:c=\"4\"/>It sleeps".into(), "<text:s text:c=\"4\"/>IT SLEEPS".into()),
         (

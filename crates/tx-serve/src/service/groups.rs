@@ -52,7 +52,7 @@ pub fn groups(
     for (index, source) in sources.iter().enumerate() {
         deadline.check()?;
         let Some(route) = source.routes.get(stage) else { continue };
-        let mut plan = Plan::new(&source.text, &route.translator, &options)?;
+        let mut plan = Plan::new(&source.text, &route.translator, &options, deadline)?;
         let units = plan.take_units();
         let entry = (index, plan, units.len());
         let next = groups.len();
@@ -97,9 +97,16 @@ pub fn finish(
                 }
             }
             let score = plan.score(&results, 0);
+            let unknown = plan.unknown(&results);
             let result = Some((plan, results));
-            let answer =
-                TextAnswer { text, score, alternatives: others, result, ..TextAnswer::default() };
+            let answer = TextAnswer {
+                text,
+                score,
+                unknown,
+                alternatives: others,
+                result,
+                ..TextAnswer::default()
+            };
             answers.push((index, answer));
         }
     }

@@ -69,6 +69,8 @@ pub struct TextAnswer {
     pub copied: bool,
     /// Score of the translation: see [`Plan::score`].
     pub score: Option<f32>,
+    /// Words that the first model does not have: see [`Plan::unknown`].
+    pub unknown: Vec<String>,
     /// Further translations, best first.
     pub alternatives: Vec<Alternative>,
     /// Detected language, if the request has none.

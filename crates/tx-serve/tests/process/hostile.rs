@@ -24,7 +24,6 @@ fn translates(server: &mut Process) {
 }
 
 #[test]
-#[ignore = "deep markup overflows the stack"]
 fn nested_tags() {
     let mut server = Process::start(&Options::default());
     let monitor = server.monitor();
@@ -75,7 +74,6 @@ fn nested_tags() {
 }
 
 #[test]
-#[ignore = "the time of nested text boxes doubles with each level"]
 fn nested_text_boxes() {
     let mut server = Process::start(&Options::default());
     let monitor = server.monitor();
@@ -94,7 +92,6 @@ fn nested_text_boxes() {
 }
 
 #[test]
-#[ignore = "run properties and overlapping entries are copied without limit"]
 fn documents_that_grow() {
     const LIMIT: usize = 2 << 30;
     let mut server = Process::start(&Options::default());

@@ -4,7 +4,7 @@ use std::{collections::HashMap, ops::Range};
 
 use tx_infer::Alignment;
 
-use crate::markup::is_unspaced;
+use tx_infer::tx_text::spacing::is_unspaced;
 
 /// Side of a unit at which markup stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

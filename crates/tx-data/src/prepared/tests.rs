@@ -233,7 +233,7 @@ fn a_failed_preparation_leaves_no_files_and_overwrites_none() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     let copies = vec![SentencePair::new("a", "b"); 10].into_iter().map(Ok);
-    assert!(matches!(prepare(copies, how(), &path, &|_| {}), Err(DataError::NoPairs { .. })));
+    assert!(matches!(prepare(copies, how(), &path, &|_| {}), Err(DataError::NoneSetAside { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
     fs::create_dir(&path).unwrap();

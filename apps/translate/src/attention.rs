@@ -14,6 +14,7 @@ use tx_infer::{
     attention_page::html,
     figure::{FigureOptions, svg},
     file::write_whole,
+    tx_text::is_blank,
 };
 
 use crate::{
@@ -131,7 +132,7 @@ impl Format {
 /// Writes the attention weights of a pair of sentences.
 pub fn attention(args: AttentionArgs) -> anyhow::Result<()> {
     let format = Format::of(&args.out)?;
-    if args.text.trim().is_empty() {
+    if is_blank(&args.text) {
         return Err(Usage::new("`--text` has no words").into());
     }
     if args.target.is_some() && !args.search.is_default() {

@@ -9,6 +9,7 @@ use std::{
 
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_cli::terminal::stderr;
+use tx_infer::tx_text::is_blank;
 
 use crate::usage::Usage;
 
@@ -71,7 +72,7 @@ pub fn converse(
     loop {
         match editor.readline("> ") {
             Ok(line) => {
-                if !line.trim().is_empty() {
+                if !is_blank(&line) {
                     editor.add_history_entry(&line)?;
                     // Saved before the answer, because Ctrl-C during a computation ends the program.
                     if let Some(path) = &history

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use tx_infer::{Bundle, Device, ShortlistBuilder, ShortlistOptions, TaskKind, Translator};
+use tx_infer::{
+    Bundle, Device, ShortlistBuilder, ShortlistOptions, TaskKind, Translator, tx_text::is_blank,
+};
 
 use crate::{
     align::Pairs,
@@ -92,7 +94,7 @@ pub fn shortlist(args: &ShortlistArgs) -> anyhow::Result<()> {
         let mut tokens = Vec::with_capacity(CHUNK);
         while tokens.len() < CHUNK {
             let Some((source, target)) = pairs.next()? else { break };
-            if source.trim().is_empty() || target.trim().is_empty() {
+            if is_blank(&source) || is_blank(&target) {
                 continue;
             }
             tokens.push((texts.source(&source)?, texts.target(&target)?));

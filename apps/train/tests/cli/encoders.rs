@@ -43,8 +43,14 @@ fn a_classifier_starts_from_a_masked_language_model() {
     ]);
     let same = [["embedding.", "embedding."], ["encoder.", "encoder."], ["input.", "input."]];
     assert_taken(&workshop, ["run", "masked"], &same);
-    let tokenizer = |run: &str| fs::read(workshop.path(run).join("tokenizer.json")).unwrap();
-    assert_eq!(tokenizer("run"), tokenizer("masked"));
+    // The classifier records that its texts were cleaned, which those of the other model were not.
+    let tokenizer = |run: &str| {
+        let file = fs::read(workshop.path(run).join("tokenizer.json")).unwrap();
+        let mut file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        file.as_object_mut().unwrap().remove("normalizer").unwrap();
+        file
+    };
+    assert!(tokenizer("run") == tokenizer("masked"));
     assert!(!run.stderr.contains("note: "), "{}", run.stderr);
     let info = tx_infer::BundleInfo::read(&workshop.path("run")).unwrap();
     assert_eq!(info.provenance["encoder_from"].as_str(), Some("masked"));

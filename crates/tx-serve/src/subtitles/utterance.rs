@@ -10,9 +10,9 @@ const NAME: usize = 30;
 pub struct Utterance {
     /// The text, whose lines are joined.
     pub text: String,
-    /// What is before the text: a dash, a note, white space.
+    /// Beginning of the line before the text: a dash, a note, white space.
     prefix: String,
-    /// What is after it, without the end of the line.
+    /// Rest of the line after the text, without the end of the line.
     suffix: String,
     /// Ends of the lines.
     endings: Vec<String>,

@@ -17,7 +17,9 @@ mod x86_64;
 use super::{matrix::PANEL, quantized_rows::QuantizedRows};
 #[cfg(target_arch = "x86_64")]
 use crate::amx::Amx;
-use crate::instruction_set::{InstructionSet, Instructions};
+use crate::instruction_set::InstructionSet;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::instruction_set::Instructions;
 
 /// Instructions that multiply quantized rows and weights.
 #[derive(Debug, Clone, Copy)]

@@ -14,7 +14,8 @@ use libfuzzer_sys::fuzz_target;
 use tx_convert::{ImportFormat, import::import};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-const MODEL: &[u8] = include_bytes!("../../crates/tx-convert/tests/fixtures/marian/words/model.npz");
+const MODEL: &[u8] =
+    include_bytes!("../../crates/tx-convert/tests/fixtures/marian/words/model.npz");
 const OTHERS: [(&str, &[u8]); 3] = [
     (
         "decoder.yml",

@@ -1,4 +1,4 @@
-"""Writes a small corpus for each fuzz target into fuzz/corpus: python3 fuzz/seeds.py
+"""Writes a small corpus for each fuzz target: python3 fuzz/seeds.py [FOLDER], by default fuzz/corpus
 
 Needs the standard library only. The seeds are fixtures of the tests, and small files made here.
 """
@@ -6,15 +6,17 @@ Needs the standard library only. The seeds are fixtures of the tests, and small 
 import gzip
 import io
 import struct
+import sys
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "crates/tx-convert/tests/fixtures"
+CORPUS = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "fuzz/corpus"
 
 
 def write(target, name, content):
-    folder = ROOT / "fuzz/corpus" / target
+    folder = CORPUS / target
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
@@ -87,6 +89,8 @@ def main():
         write("npz", kind, model)
         with zipfile.ZipFile(io.BytesIO(model)) as arrays:
             array = arrays.read("special:model.yml.npy")
+            names = [name for name in arrays.namelist() if not name.startswith("special:")]
+            write("npz", f"{kind}.npy", b"npy" + arrays.read(names[0]))
         start = 10 + struct.unpack("<H", array[8:10])[0]
         write("npz", f"{kind}.yml", b"yaml" + array[start:])
 

@@ -3,10 +3,16 @@
 
 #![no_main]
 
-use std::io::{Cursor, Write};
+use std::{
+    io::{Cursor, Write},
+    time::Duration,
+};
 
 use libfuzzer_sys::fuzz_target;
-use tx_serve::office::{Document, OfficeFormat};
+use tx_serve::{
+    deadline::Deadline,
+    office::{Document, OfficeFormat},
+};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 /// Largest body of a request.
@@ -20,6 +26,8 @@ fn archive(name: &str, xml: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|data: &[u8]| {
+    // Longer than the time limit of an input.
+    let deadline = Deadline::after(Duration::from_secs(60));
     for (format, name) in
         [(OfficeFormat::Docx, "word/document.xml"), (OfficeFormat::Odt, "content.xml")]
     {
@@ -27,10 +35,10 @@ fuzz_target!(|data: &[u8]| {
             Some(xml) => archive(name, xml),
             None => data.to_vec(),
         };
-        if let Ok(document) = Document::read(file.into(), format, MAX_BYTES) {
+        if let Ok(document) = Document::read(file.into(), format, MAX_BYTES, &deadline) {
             let texts = document.texts();
             drop(document.plain_texts());
-            drop(document.with_texts(&texts));
+            drop(document.with_texts(&texts, &deadline));
         }
     }
 });

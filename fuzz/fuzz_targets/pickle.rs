@@ -10,7 +10,10 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use tx_convert::{ImportFormat, import::import};
+use tx_convert::{
+    ImportFormat,
+    import::{ImportOptions, import_with},
+};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 /// Tokenizers beside the checkpoint.
@@ -52,7 +55,9 @@ fuzz_target!(|data: &[u8]| {
     }
     let path = folder.path().join("model.pt");
     fs::write(&path, file).unwrap();
-    if let Ok(import) = import(&path, Some(ImportFormat::TutorialCheckpoint)) {
+    // That of the seeds; the default does not divide their size.
+    let options = ImportOptions { heads: Some(3), ..ImportOptions::default() };
+    if let Ok(import) = import_with(&path, Some(ImportFormat::TutorialCheckpoint), &options) {
         drop(import.save(&folder.path().join("bundle")));
     }
 });

@@ -3,12 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tx_serve::subtitles::Subtitles;
+use tx_serve::subtitles::{SubtitleFormat, Subtitles};
 
 fuzz_target!(|file: &str| {
-    let subtitles = Subtitles::parse(file);
-    let texts = subtitles.texts();
-    let replaced = subtitles.with_texts(&texts);
-    // As many cues as before.
-    assert_eq!(Subtitles::parse(&replaced).texts().len(), texts.len());
+    for format in [SubtitleFormat::Srt, SubtitleFormat::Vtt] {
+        let subtitles = Subtitles::parse(file, format);
+        let texts = subtitles.texts();
+        let replaced = subtitles.with_texts(&texts);
+        // As many cues as before.
+        assert_eq!(Subtitles::parse(&replaced, format).texts().len(), texts.len());
+    }
 });

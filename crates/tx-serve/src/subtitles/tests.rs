@@ -162,3 +162,15 @@ fn time_is_linear_for_lines_of_any_kind() {
         assert!(found.split_whitespace().eq(file.split_whitespace()), "{line:?}");
     }
 }
+
+/// A sentence with times in it may be divided before them.
+#[test]
+fn no_line_of_a_text_becomes_the_times_of_a_cue() {
+    let time = "00:00:01,000 --> 00:00:02,000";
+    let file = format!("1\n{time}\nfrom 10:30\nuntil late --> there\n");
+    let subtitles = Subtitles::parse(&file, SubtitleFormat::Srt);
+    assert_eq!(subtitles.texts(), ["from 10:30 until late --> there"]);
+    let found = subtitles.with_texts(&["it opens at noon 10:30 --> 11:45".to_owned()]);
+    assert_eq!(found, format!("1\n{time}\nit opens at noon\n10:30 → 11:45\n"));
+    assert_eq!(Subtitles::parse(&found, SubtitleFormat::Srt).texts().len(), 1);
+}

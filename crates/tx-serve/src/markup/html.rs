@@ -2,7 +2,7 @@
 //!
 //! White space is collapsed as HTML defines it, except in `pre` and `textarea`. Elements that are not
 //! translated (`script`, `code`, `translate="no"`) stay as they are, and end where HTML defines it
-//! ([`nesting`]), also if their end tag is omitted.
+//! (`nesting`), also if their end tag is omitted.
 
 mod nesting;
 

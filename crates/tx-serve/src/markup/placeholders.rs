@@ -3,7 +3,7 @@
 //! - Tags become markup of a [`Segment`].
 //! - [`blocks`] are not shown to the model: messages with plural forms, footnote marks.
 //! - [`words`] are shown to the model, which may keep them: placeholders and addresses.
-//! - [`symbols`] are not shown to a model that does not have them.
+//! - [Symbols](without_symbols) are not shown to a model that does not have them.
 
 use std::{ops::Range, sync::LazyLock};
 

@@ -10,6 +10,7 @@ fuzz_target!(|file: &str| {
         let subtitles = Subtitles::parse(file, format);
         let texts = subtitles.texts();
         let replaced = subtitles.with_texts(&texts);
-        Subtitles::parse(&replaced, format);
+        // As many cues as before.
+        assert_eq!(Subtitles::parse(&replaced, format).texts().len(), texts.len());
     }
 });

@@ -173,6 +173,8 @@ fn hostile_files_are_rejected_with_an_explanation() {
         ),
         ("/normalizer", json!({ "precompiled_charsmap": LOST_TABLE }), "has no type"),
         ("/normalizer", step("Replace", replace(&"a".repeat(4_097))), "more than 4096 bytes"),
+        ("/normalizer", step("Replace", json!({ "content": "" })), "has no pattern"),
+        ("/decoder", step("Replace", json!({ "content": "" })), "has no pattern"),
         ("/normalizer", step("Prepend", json!({ "prepend": "x".repeat(20_000) })), "160008 times"),
         ("/pre_tokenizer", step("FixedLength", json!({ "length": 0 })), "has length 0"),
         ("/decoder", step("Strip", json!({ "content": "a", "start": 0, "stop": 1 })), "strips"),

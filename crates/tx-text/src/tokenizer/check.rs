@@ -336,8 +336,8 @@ fn pattern(step: &Map<String, Value>) -> Result<Option<&str>, String> {
 /// any character, apart from those of runs of spaces.
 fn replace(step: &Map<String, Value>) -> Result<u64, String> {
     let content = text_of(step, "content")?.len();
-    let is_of_spaces =
-        step["pattern"]["Regex"].as_str().is_some_and(|regex| SPACES.contains(&regex));
+    let regex = step.get("pattern").and_then(|pattern| pattern["Regex"].as_str());
+    let is_of_spaces = regex.is_some_and(|regex| SPACES.contains(&regex));
     let growth = match pattern(step)? {
         Some(text) if !text.is_empty() => content.div_ceil(text.len()).max(1),
         None if is_of_spaces => content.max(1),

@@ -2,14 +2,12 @@
 
 use std::{path::Path, sync::Arc};
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedClassifier, log_softmax},
-};
+use tx_engine::PackedClassifier;
+use tx_kernels::formulas::log_softmax;
+use tx_model::ModelConfig;
 use tx_text::{Tokenizer, Tokenizers, is_blank};
 
 #[cfg(feature = "burn")]
-use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
     bundle::Bundle,
@@ -18,6 +16,7 @@ use crate::{
     error::InferError,
     precision::Precision,
     scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
+    search::in_host_memory,
     task::{ModelTask, TaskKind},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
 };

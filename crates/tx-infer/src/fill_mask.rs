@@ -2,18 +2,15 @@
 
 use std::{path::Path, sync::Arc};
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedMaskedLanguageModel, log_softmax},
-    top_k::TopK,
-};
+use tx_engine::PackedMaskedLanguageModel;
+use tx_kernels::{formulas::log_softmax, top_k::TopK};
+use tx_model::ModelConfig;
 use tx_text::{
     Tokenizer, Tokenizers, is_blank,
     special::{BOS, EOS, MASK, MASK_TOKEN, PAD},
 };
 
 #[cfg(feature = "burn")]
-use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
     bundle::Bundle,
@@ -22,6 +19,7 @@ use crate::{
     error::InferError,
     precision::Precision,
     scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
+    search::in_host_memory,
     task::TaskKind,
     tokens::{Tokens, on_one_line, readable, unknown_words},
 };

@@ -4,13 +4,12 @@ use std::{fmt, str::FromStr};
 
 #[cfg(feature = "burn")]
 use burn::tensor::{DType, FloatDType};
+use tx_kernels::{Int8Kernel, instruction_set::InstructionSet};
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
-use tx_model::{instruction_set::InstructionSet, packed::Int8Kernel};
 
 #[cfg(feature = "burn")]
-use crate::task::TaskKind;
-use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
+use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine, task::TaskKind};
 
 /// Dtype of weights and activations in inference. Scores are always summed in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,16 +4,13 @@ use std::{ops::Range, sync::Arc};
 
 #[cfg(feature = "burn")]
 use burn::tensor::DType;
-use tx_model::{
-    DecoderStart,
-    packed::{PackedLanguageModel, PackedTransformer},
-};
+use tx_engine::{PackedLanguageModel, PackedTransformer};
+use tx_model::DecoderStart;
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
 use tx_text::special::{BOS, PAD};
 
 #[cfg(feature = "burn")]
-use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
 use super::{
     Hypothesis, Request, SearchOptions, beam,
     decoder::IncrementalDecoder,
@@ -22,11 +19,12 @@ use super::{
     start::start_id,
     state::{Limits, ModelLimits, SearchState},
     target_scores,
+    tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory},
 };
 #[cfg(feature = "burn")]
-use crate::device::Device;
 use crate::{
-    cancellation::Cancellation, error::InferError, scheduler::Placement, shortlist::Shortlist,
+    cancellation::Cancellation, device::Device, error::InferError, scheduler::Placement,
+    shortlist::Shortlist,
 };
 
 /// A model prepared for search, or several that search as an ensemble.

@@ -1,0 +1,16 @@
+//! Buffers of intermediate results.
+
+use crate::{attention::AttentionScratch, feed_forward::Hidden};
+
+/// Buffers of intermediate results, shared by all layers.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// `[rows, d_model]`
+    pub(crate) normalized: Vec<f32>,
+    pub(crate) attention: AttentionScratch,
+    /// `[rows, 2 d_model]`
+    pub(crate) keys_values: Vec<f32>,
+    pub(crate) hidden: Hidden,
+    /// `[rows, d_model]`
+    pub(crate) output: Vec<f32>,
+}

@@ -4,7 +4,12 @@
 use tx_kernels::vector::vectorized;
 use tx_model::config::{Activation, ModelConfig};
 
-use crate::{linear::Linear, residual::PackedResidual, scratch::Scratch, source::Packer};
+use crate::{
+    linear::Linear,
+    residual::PackedResidual,
+    scratch::{Hidden, Scratch},
+    source::Packer,
+};
 
 /// `activation(x W_1 + b_1) W_2 + b_2`, with its residual connection.
 #[derive(Debug, Clone)]
@@ -15,15 +20,6 @@ pub(crate) struct PackedFeedForward {
     outer: Linear,
     activation: Activation,
     residual: PackedResidual,
-}
-
-/// Buffers of the inner features.
-#[derive(Debug, Default)]
-pub(crate) struct Hidden {
-    /// `[rows, d_ff]`
-    values: Vec<f32>,
-    /// `[rows, d_ff]`, used by the gated variant.
-    gate: Vec<f32>,
 }
 
 impl PackedFeedForward {

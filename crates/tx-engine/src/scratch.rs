@@ -1,6 +1,6 @@
 //! Buffers of intermediate results.
 
-use crate::{attention::AttentionScratch, feed_forward::Hidden};
+use crate::attention::AttentionScratch;
 
 /// Buffers of intermediate results, shared by all layers.
 #[derive(Debug, Default)]
@@ -13,4 +13,13 @@ pub(crate) struct Scratch {
     pub(crate) hidden: Hidden,
     /// `[rows, d_model]`
     pub(crate) output: Vec<f32>,
+}
+
+/// Buffers of the inner features of a feed-forward network.
+#[derive(Debug, Default)]
+pub(crate) struct Hidden {
+    /// `[rows, d_ff]`
+    pub(crate) values: Vec<f32>,
+    /// `[rows, d_ff]`, used by the gated variant.
+    pub(crate) gate: Vec<f32>,
 }

@@ -8,6 +8,7 @@ use tx_model::ModelConfig;
 use tx_text::{Tokenizer, Tokenizers, is_blank};
 
 #[cfg(feature = "burn")]
+use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
     bundle::Bundle,
@@ -16,7 +17,6 @@ use crate::{
     error::InferError,
     precision::Precision,
     scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
-    search::in_host_memory,
     task::{ModelTask, TaskKind},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
 };

@@ -11,6 +11,7 @@ use tx_text::{
 };
 
 #[cfg(feature = "burn")]
+use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
     bundle::Bundle,
@@ -19,7 +20,6 @@ use crate::{
     error::InferError,
     precision::Precision,
     scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
-    search::in_host_memory,
     task::TaskKind,
     tokens::{Tokens, on_one_line, readable, unknown_words},
 };

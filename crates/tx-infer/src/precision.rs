@@ -9,7 +9,8 @@ use tx_kernels::{Int8Kernel, instruction_set::InstructionSet};
 use tx_model::{LanguageModel, Transformer};
 
 #[cfg(feature = "burn")]
-use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine, task::TaskKind};
+use crate::task::TaskKind;
+use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
 
 /// Dtype of weights and activations in inference. Scores are always summed in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

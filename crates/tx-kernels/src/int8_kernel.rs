@@ -14,12 +14,11 @@ mod tile;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(target_arch = "x86_64")]
+use crate::amx::Amx;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::instruction_set::Instructions;
-#[cfg(target_arch = "x86_64")]
-use crate::{
-    amx::Amx, instruction_set::InstructionSet, layout::PANEL, quantized_rows::QuantizedRows,
-};
+use crate::{instruction_set::InstructionSet, layout::PANEL, quantized_rows::QuantizedRows};
 
 /// Instructions that multiply quantized rows and weights.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,7 @@ use tx_model::{LanguageModel, Transformer};
 use tx_text::special::{BOS, PAD};
 
 #[cfg(feature = "burn")]
+use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
 use super::{
     Hypothesis, Request, SearchOptions, beam,
     decoder::IncrementalDecoder,
@@ -19,12 +20,11 @@ use super::{
     start::start_id,
     state::{Limits, ModelLimits, SearchState},
     target_scores,
-    tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory},
 };
 #[cfg(feature = "burn")]
+use crate::device::Device;
 use crate::{
-    cancellation::Cancellation, device::Device, error::InferError, scheduler::Placement,
-    shortlist::Shortlist,
+    cancellation::Cancellation, error::InferError, scheduler::Placement, shortlist::Shortlist,
 };
 
 /// A model prepared for search, or several that search as an ensemble.

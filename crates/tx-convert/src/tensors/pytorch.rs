@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::ConvertError,
-    import::source_files::{SourceFiles, regular_file},
+    source_files::{SourceFiles, regular_file},
 };
 
 /// Largest pickle in bytes. The pickle of a model with 1,000 tensors has 150 kB.

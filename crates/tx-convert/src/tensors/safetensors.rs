@@ -14,7 +14,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{ElementType, Tensor, Tensors};
 use crate::{
     error::ConvertError,
-    import::source_files::{SourceFiles, regular_file},
+    source_files::{SourceFiles, regular_file},
 };
 
 /// Index of a model in shards: the file of each tensor.

@@ -52,8 +52,6 @@ pub mod check;
 pub mod cancellation;
 pub mod device;
 pub mod error;
-// Shared by the crates of tx; not part of the public interface.
-#[doc(hidden)]
 pub mod file;
 #[cfg(test)]
 #[cfg(feature = "burn")]

@@ -9,9 +9,7 @@ use burn::{
 };
 use tx_model::kernels::sum_of_squares;
 
-use super::{
- flat_gradients::FlatGradients, update_seeds::UpdateSeeds,
-};
+use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
 use crate::{
     ranks::{Alone, Ranks},
     task::{Batch, BatchLoss, BatchOf, StepOutput, Trainable},

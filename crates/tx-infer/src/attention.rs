@@ -4,7 +4,7 @@
 //! to 1. All maps come from one pass over the whole target.
 
 use serde_json::{Value, json};
-use tx_model::packed::Map;
+use tx_engine::Map;
 use tx_text::special::SPECIAL_TOKENS;
 
 use crate::{

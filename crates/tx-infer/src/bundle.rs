@@ -26,13 +26,11 @@ use std::{
     thread,
 };
 
-use tx_model::{
-    ConfigError, ModelConfig, VocabSizes,
-    packed::{
-        PackedClassifier, PackedLanguageModel, PackedMaskedLanguageModel, PackedTransformer,
-        WeightSource,
-    },
+use tx_engine::{
+    PackedClassifier, PackedLanguageModel, PackedMaskedLanguageModel, PackedTransformer,
+    QuantizedLayout, WeightSource,
 };
+use tx_model::{ConfigError, ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
 use crate::{
@@ -476,7 +474,7 @@ impl Headers {
         let padded = config.model.padded(config.vocabulary);
         let layouts = match config.weights {
             WeightDtype::F32 => Vec::new(),
-            WeightDtype::Int8 => config.model.quantized_layouts(architecture, padded),
+            WeightDtype::Int8 => QuantizedLayout::of_weights(&config.model, architecture, padded),
         };
         let check = |weights: WeightsFile| {
             weights.check(&config.model, architecture, padded).map(|()| weights)

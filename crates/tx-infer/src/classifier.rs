@@ -2,10 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedClassifier, log_softmax},
-};
+use tx_engine::PackedClassifier;
+use tx_kernels::formulas::log_softmax;
+use tx_model::ModelConfig;
 use tx_text::{Tokenizer, Tokenizers, is_blank};
 
 #[cfg(feature = "burn")]

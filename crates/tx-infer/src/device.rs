@@ -14,7 +14,7 @@ pub use adapter::Adapter;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Device {
-    /// The CPU, with the packed engine of `tx_model::packed`, in single precision.
+    /// The CPU, with the packed engine of `tx_engine`, in single precision.
     #[default]
     Cpu,
     /// A device of Burn, by the modules of `tx_model`.

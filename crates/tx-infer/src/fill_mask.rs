@@ -2,11 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedMaskedLanguageModel, log_softmax},
-    top_k::TopK,
-};
+use tx_engine::PackedMaskedLanguageModel;
+use tx_kernels::{formulas::log_softmax, top_k::TopK};
+use tx_model::ModelConfig;
 use tx_text::{
     Tokenizer, Tokenizers, is_blank,
     special::{BOS, EOS, MASK, MASK_TOKEN, PAD},

@@ -5,7 +5,7 @@
 //! types: a [`Classifier`] labels texts, a [`Generator`] continues them, and [`FillMask`] replaces
 //! masks in them.
 //!
-//! Without features, models run on the CPU with the packed engine of [`tx_model::packed`],
+//! Without features, models run on the CPU with the packed engine of [`tx_engine`],
 //! and no machine-learning framework is compiled. The feature `burn` adds all other devices, half
 //! precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
 //!
@@ -52,8 +52,6 @@ pub mod check;
 pub mod cancellation;
 pub mod device;
 pub mod error;
-// Shared by the crates of tx; not part of the public interface.
-#[doc(hidden)]
 pub mod file;
 #[cfg(test)]
 #[cfg(feature = "burn")]

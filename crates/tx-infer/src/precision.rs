@@ -4,9 +4,9 @@ use std::{fmt, str::FromStr};
 
 #[cfg(feature = "burn")]
 use burn::tensor::{DType, FloatDType};
+use tx_kernels::{Int8Kernel, instruction_set::InstructionSet};
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
-use tx_model::{instruction_set::InstructionSet, packed::Int8Kernel};
 
 #[cfg(feature = "burn")]
 use crate::task::TaskKind;

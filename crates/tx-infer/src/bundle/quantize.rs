@@ -7,10 +7,9 @@ use std::{
 
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
-use tx_model::{
-    ConfigError,
-    packed::{QuantizedLayout, QuantizedTable, QuantizedWeight},
-};
+use tx_engine::QuantizedLayout;
+use tx_kernels::{QuantizedTable, QuantizedWeight};
+use tx_model::ConfigError;
 
 use super::{
     Bundle, WEIGHTS,
@@ -48,7 +47,7 @@ impl Bundle {
             return Err(ConfigError { problems: vec![problem] }.into());
         }
         self.check_unread_values()?;
-        let layouts = self.config.quantized_layouts(architecture, vocab);
+        let layouts = QuantizedLayout::of_weights(&self.config, architecture, vocab);
         let tensors: Vec<StoredTensor> =
             layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect();
         let parts = Parts {

@@ -1,6 +1,6 @@
 //! Invariants of language models.
 
-use tx_model::packed::log_softmax;
+use tx_kernels::formulas::log_softmax;
 use tx_text::special::{BOS, UNK};
 
 use super::{CheckResult, Inputs, deviation, largest};

@@ -1,9 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tx_model::{
-    Pooling, Tying,
-    packed::{PackedLanguageModel, log_softmax},
-};
+use tx_engine::PackedLanguageModel;
+use tx_kernels::formulas::log_softmax;
+use tx_model::{Pooling, Tying};
 use tx_text::{
     TokenizerKind,
     special::{BOS, EOS, PAD},

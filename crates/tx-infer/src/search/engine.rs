@@ -4,10 +4,8 @@ use std::{ops::Range, sync::Arc};
 
 #[cfg(feature = "burn")]
 use burn::tensor::DType;
-use tx_model::{
-    DecoderStart,
-    packed::{PackedLanguageModel, PackedTransformer},
-};
+use tx_engine::{PackedLanguageModel, PackedTransformer};
+use tx_model::DecoderStart;
 #[cfg(feature = "burn")]
 use tx_model::{LanguageModel, Transformer};
 use tx_text::special::{BOS, PAD};

@@ -233,7 +233,7 @@ impl Model {
 /// Feature of a positional encoding: section 3.5.
 fn sinusoid(position: usize, feature: usize, d: usize) -> f32 {
     let angle = position as f64 / 10_000_f64.powf((feature / 2 * 2) as f64 / d as f64);
-    (if feature % 2 == 0 { angle.sin() } else { angle.cos() }) as f32
+    (if feature.is_multiple_of(2) { angle.sin() } else { angle.cos() }) as f32
 }
 
 fn softmax(scores: Vec<f32>) -> Vec<f32> {

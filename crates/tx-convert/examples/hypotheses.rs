@@ -14,10 +14,10 @@ use std::{
 use serde_json::json;
 use tx_convert::import::import;
 use tx_infer::{
-    Bundle, Cancellation, Device, EarlyStopping, Hypothesis, LanguagePlacement, Request,
+    Bundle, Cancellation, Device, EarlyStopping, Hypothesis, LanguagePlacement, Precision, Request,
     SearchOptions,
 };
-use tx_model::DecoderStart;
+use tx_model::{DecoderStart, packed::PackedTransformer};
 use tx_text::special::{BOS, EOS, PAD};
 
 /// Lines whose logits are printed, for a target with the ids of the source.
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (first, forced) = (id(&languages.default_source), id(&languages.default_target));
     }
     let engine = bundle.engine(&Device::Cpu)?;
-    let model = bundle.packed()?;
+    let model = bundle.pack::<PackedTransformer>(Precision::F32)?;
     let mut out = io::stdout().lock();
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let mut ids = source.encode(&line?)?;

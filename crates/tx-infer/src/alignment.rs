@@ -15,6 +15,7 @@ use crate::{
     attention::{Attention, AttentionKind, AttentionMap},
     search::{Engine, Member},
     tokens::Tokens,
+    weights::Weights,
 };
 
 /// Layer and head of alignments, both from 0.
@@ -108,10 +109,8 @@ impl Aligner {
     pub fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
         match self.engine.first() {
             // A language model has no cross-attention, so its alignments have no links.
-            Member::PackedLanguageModel(_) => vec![Alignment::default(); pairs.len()],
-            #[cfg(feature = "burn")]
-            Member::LanguageModel(..) => vec![Alignment::default(); pairs.len()],
-            Member::Packed(_) => {
+            Member::LanguageModel(_) => vec![Alignment::default(); pairs.len()],
+            Member::Translation(Weights::Packed(_)) => {
                 let align = |(source, target): &(Tokens, Tokens)| self.align_one(source, target);
                 // A single pair does not start the threads of the pool.
                 match pairs {
@@ -120,7 +119,7 @@ impl Aligner {
                 }
             }
             #[cfg(feature = "burn")]
-            Member::Tensors(model, device) => {
+            Member::Translation(Weights::Module(model, device)) => {
                 let start = self.engine.start();
                 let batches = tensors::Batches { model, start, device, options: self.options };
                 batches.align(pairs)

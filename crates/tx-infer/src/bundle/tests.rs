@@ -1,5 +1,5 @@
 use burn::tensor::Device as BurnDevice;
-use tx_model::{DropoutConfig, Pooling, Transformer, Tying};
+use tx_model::{DropoutConfig, Pooling, Transformer, Tying, packed::PackedTransformer};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
 use std::fs;
@@ -9,7 +9,7 @@ use super::{
     tokenizers::{SOURCE_TOKENIZER, TARGET_TOKENIZER},
     *,
 };
-use crate::{device::Device, fixture};
+use crate::{device::Device, fixture, translator::Translator};
 
 fn bundle(words: &str) -> ModuleBundle {
     let device = BurnDevice::flex();
@@ -53,7 +53,7 @@ fn translations(bundle: Bundle) -> Vec<crate::Translation> {
 
 /// Translations of the same model without a file.
 fn expected(bundle: ModuleBundle) -> Vec<crate::Translation> {
-    bundle.into_translator(&Device::Cpu).translate_batch(&TEXTS).unwrap()
+    Translator::from_module(&bundle, &Device::Cpu).translate_batch(&TEXTS).unwrap()
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn values_are_validated_at_opening_or_by_the_model() {
     let path = folder.path().join(WEIGHTS);
     let whole = fs::read(&path).unwrap();
     let valid = Bundle::open_for_model(folder.path()).unwrap();
-    valid.packed().unwrap();
+    valid.pack::<PackedTransformer>(Precision::F32).unwrap();
     valid.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap();
     let start = 8 + usize::try_from(u64::from_le_bytes(*whole.first_chunk().unwrap())).unwrap();
     let header: serde_json::Value = serde_json::from_slice(&whole[8..start]).unwrap();
@@ -148,7 +148,11 @@ fn values_are_validated_at_opening_or_by_the_model() {
         let expected = Bundle::open(folder.path()).unwrap_err().to_string();
         assert!(expected.contains(&format!("`{name}` is not finite at value 0")), "{expected}");
         let opened = Bundle::open_for_model(folder.path()).unwrap();
-        assert_eq!(opened.packed().unwrap_err().to_string(), expected, "{name}");
+        assert_eq!(
+            opened.pack::<PackedTransformer>(Precision::F32).unwrap_err().to_string(),
+            expected,
+            "{name}"
+        );
         let error = opened.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap_err();
         assert_eq!(error.to_string(), expected, "{name}");
         assert_eq!(opened.quantize(folder.path().join("int8")).unwrap_err().to_string(), expected);
@@ -199,7 +203,7 @@ fn a_configuration_of_another_model_is_rejected_when_weights_are_packed() {
     bundle("one two three").save(folder.path()).unwrap();
     let mut opened = Bundle::open(folder.path()).unwrap();
     opened.config.d_ff = 16;
-    let error = opened.packed().unwrap_err();
+    let error = opened.pack::<PackedTransformer>(Precision::F32).unwrap_err();
     assert!(error.to_string().contains("feed_forward"), "{error}");
 }
 

@@ -26,9 +26,6 @@ mod ensemble;
 #[cfg(feature = "burn")]
 mod tensors;
 
-#[cfg(feature = "burn")]
-pub(crate) use tensors::in_host_memory;
-
 pub use engine::Engine;
 pub(crate) use engine::Member;
 pub use hypothesis::Hypothesis;

@@ -17,6 +17,7 @@ use crate::{
     search::{Engine, Member},
     tokens::Tokens,
     translator::Translator,
+    weights::Weights,
 };
 
 /// Pairs that are decoded together.
@@ -103,7 +104,7 @@ impl ShortlistBuilder {
     /// Adds the links of pairs of source and target, whose tokens are those of the translator's
     /// [`texts`](Translator::texts). Pairs with an empty side are left out.
     pub fn add(&mut self, pairs: &[(Tokens, Tokens)]) {
-        let Member::Packed(model) = self.engine.first() else { return };
+        let Member::Translation(Weights::Packed(model)) = self.engine.first() else { return };
         let is_whole =
             |(source, target): &&(Tokens, Tokens)| !source.ids.is_empty() && !target.ids.is_empty();
         let mut ids: Vec<(&[u32], &[u32])> =

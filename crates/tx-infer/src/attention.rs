@@ -178,12 +178,12 @@ impl Attention {
         let start = engine.start();
         let inputs = [&[start], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
         let (encoder, decoder, cross) = match engine.first() {
-            Member::Translation(Weights::Packed(model)) => {
+            Member::Translation { weights: Weights::Packed(model), .. } => {
                 let maps = model.attention_maps(&source.ids, &inputs);
                 (packed(maps.encoder), packed(maps.decoder), packed(maps.cross))
             }
             #[cfg(feature = "burn")]
-            Member::Translation(Weights::Module(model, device)) => {
+            Member::Translation { weights: Weights::Module(model, device), .. } => {
                 tensors::maps(model, &source.ids, &inputs, device)
             }
             Member::LanguageModel(Weights::Packed(model)) => {

@@ -328,6 +328,15 @@ impl Bundle {
         module::load(model, self.weights.path())
     }
 
+    /// Returns the decoder layer, from 0, whose cross-attention aligns source and target: the one that
+    /// guided alignment trained, which is the [`attention_layer`](SearchOptions::attention_layer) of
+    /// the bundle's search options, otherwise the last but one, or the only one.
+    ///
+    /// Alignments, shortlists, unknown words and the coverage penalty read this layer.
+    pub fn alignment_layer(&self) -> usize {
+        self.parts().alignment_layer()
+    }
+
     /// Returns the parts besides the weights.
     pub(crate) fn parts(&self) -> Parts<'_> {
         Parts {

@@ -89,5 +89,6 @@ impl Parts<'_> {
         Engine::of(weights, self.config.max_len)
             .with_padding(self.padding())
             .with_start(self.config.decoder_start)
+            .with_alignment_layer(self.alignment_layer())
     }
 }

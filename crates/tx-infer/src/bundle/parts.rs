@@ -12,7 +12,12 @@ use super::{
     tokenizers::tokenizer_contents,
     vocabulary,
 };
-use crate::{error::InferError, file::write_whole, search::SearchOptions, task::ModelTask};
+use crate::{
+    error::InferError,
+    file::write_whole,
+    search::{SearchOptions, alignment_layer},
+    task::ModelTask,
+};
 
 /// Parts of a bundle besides its weights.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +43,12 @@ impl Parts<'_> {
     pub(crate) fn padding(&self) -> Range<u32> {
         let vocab = vocabulary(self.tokenizers);
         vocab.target as u32..self.config.padded(vocab).target as u32
+    }
+
+    /// Decoder layer that aligns: see [`Bundle::alignment_layer`](super::Bundle::alignment_layer).
+    pub(crate) fn alignment_layer(&self) -> usize {
+        let guided = self.search.and_then(|search| search.attention_layer);
+        alignment_layer(self.config.decoder_layers, guided)
     }
 
     /// Returns the files for a bundle in `folder` with weights of this dtype.

@@ -285,3 +285,17 @@ fn a_module_of_another_task_is_not_saved() {
     assert!(error.contains("`task` = generate needs another model"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// Guided alignment records its layer in the search options.
+#[test]
+fn the_alignment_layer_is_the_recorded_one_or_the_last_but_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let search = SearchOptions { attention_layer: Some(1), ..SearchOptions::default() };
+    let guided = ModuleBundle { search: Some(search), ..bundle("one two") };
+    guided.save(folder.path()).unwrap();
+    let mut opened = Bundle::open(folder.path()).unwrap();
+    opened.config.decoder_layers = 6;
+    assert_eq!(opened.alignment_layer(), 0);
+    opened.search = None;
+    assert_eq!(opened.alignment_layer(), 4);
+}

@@ -138,10 +138,10 @@ fn weights_that_are_not_finite_fail() {
     bundle.model = bundle.model.map(&mut SetNan);
     let inputs = Inputs::new(bundle.vocabulary(), 40, tx_text::special::BOS);
     let check = |engine: Engine| match engine.first() {
-        Member::Translation(Weights::Packed(model)) => {
+        Member::Translation { weights: Weights::Packed(model), .. } => {
             packed::check(&engine, model, &inputs, LIMIT)
         }
-        Member::Translation(Weights::Module(model, device)) => {
+        Member::Translation { weights: Weights::Module(model, device), .. } => {
             tensors::check(&engine, model, device, &inputs, LIMIT)
         }
         Member::LanguageModel(_) => unreachable!(),

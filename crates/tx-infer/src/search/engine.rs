@@ -13,7 +13,7 @@ use tx_text::special::{BOS, PAD};
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder};
 use super::{
-    Hypothesis, Request, SearchOptions, beam,
+    Hypothesis, Request, SearchOptions, alignment_layer, beam,
     decoder::IncrementalDecoder,
     ensemble::EnsembleDecoder,
     greedy,
@@ -51,14 +51,19 @@ pub struct Engine {
 #[derive(Debug, Clone)]
 pub(crate) enum Member {
     /// A model for translation.
-    Translation(Weights<PackedTransformer>),
+    Translation {
+        weights: Weights<PackedTransformer>,
+        /// Decoder layer, from 0, whose cross-attention aligns tokens.
+        alignment_layer: usize,
+    },
     /// A language model, which has no source.
     LanguageModel(Weights<PackedLanguageModel>),
 }
 
 impl From<Weights<PackedTransformer>> for Member {
     fn from(weights: Weights<PackedTransformer>) -> Self {
-        Self::Translation(weights)
+        let alignment_layer = alignment_layer(weights.decoder_layers(), None);
+        Self::Translation { weights, alignment_layer }
     }
 }
 
@@ -96,6 +101,17 @@ impl Engine {
         self
     }
 
+    /// Aligns tokens by the cross-attention of another decoder layer, from 0 [default: that of
+    /// [`Bundle::alignment_layer`](crate::Bundle::alignment_layer) without guided alignment].
+    pub(crate) fn with_alignment_layer(mut self, layer: usize) -> Self {
+        for member in &mut self.members {
+            if let Member::Translation { alignment_layer, .. } = member {
+                *alignment_layer = layer;
+            }
+        }
+        self
+    }
+
     /// Suppresses the ids of `padding`, which have no token: those between the size of the
     /// tokenizer's vocabulary and that size
     /// [rounded up](tx_model::ModelConfig::vocab_multiple).
@@ -125,12 +141,14 @@ impl Engine {
     pub(crate) fn shortlist_problem(&self) -> Option<String> {
         match (self.first(), self.members.len()) {
             #[cfg(feature = "burn")]
-            (Member::Translation(Weights::Module(..)), _)
+            (Member::Translation { weights: Weights::Module(..), .. }, _)
             | (Member::LanguageModel(Weights::Module(..)), _) => {
                 Some("`shortlist` needs the device `cpu` and the precision f32 or int8".into())
             }
-            (Member::Translation(_), 1) => None,
-            (Member::Translation(_), _) => Some("`shortlist` conflicts with an ensemble".into()),
+            (Member::Translation { .. }, 1) => None,
+            (Member::Translation { .. }, _) => {
+                Some("`shortlist` conflicts with an ensemble".into())
+            }
             (Member::LanguageModel(_), _) => {
                 Some("`shortlist` needs a source, which a language model does not have".into())
             }
@@ -166,9 +184,15 @@ impl Engine {
         &self.members[0]
     }
 
+    /// Decoder layer, from 0, whose cross-attention aligns tokens; of an ensemble, that of the first
+    /// model.
+    pub(crate) fn alignment_layer(&self) -> usize {
+        self.first().alignment_layer()
+    }
+
     /// Returns `true` if the models have a source; language models do not.
     pub(crate) fn has_source(&self) -> bool {
-        matches!(self.first(), Member::Translation(_))
+        matches!(self.first(), Member::Translation { .. })
     }
 
     /// Use of threads by the models.
@@ -193,7 +217,9 @@ impl Engine {
     /// products.
     pub(crate) fn gains_from_helpers(&self) -> bool {
         self.members.iter().any(|member| match member {
-            Member::Translation(Weights::Packed(model)) => model.gains_from_helpers(),
+            Member::Translation { weights: Weights::Packed(model), .. } => {
+                model.gains_from_helpers()
+            }
             _ => true,
         })
     }
@@ -365,9 +391,8 @@ impl Engine {
     /// Candidates of each request in ascending order, if there is a shortlist. Those that are all
     /// tokens of the vocabulary include its padding.
     fn candidates(&self, requests: &[Request<'_>]) -> Option<Vec<Vec<u32>>> {
-        let (shortlist, Member::Translation(Weights::Packed(model))) =
-            (self.shortlist.as_ref()?, self.first())
-        else {
+        let shortlist = self.shortlist.as_ref()?;
+        let Member::Translation { weights: Weights::Packed(model), .. } = self.first() else {
             return None;
         };
         let vocabulary = model.target_vocabulary();
@@ -400,10 +425,10 @@ impl Engine {
             .members
             .iter()
             .map(|member| {
-                let layers = member.decoder_layers();
-                // The penultimate layer aligns tokens best (Garg et al. 2019).
-                let layer = layer.map_or(layers.saturating_sub(2), |layer| layer - 1);
-                let layer = layer.min(layers.saturating_sub(1));
+                let layer = match layer {
+                    Some(_) => alignment_layer(member.decoder_layers(), layer),
+                    None => member.alignment_layer(),
+                };
                 member.start(sources, records_attention.then_some(layer), candidates.clone())
             })
             .collect();
@@ -414,19 +439,35 @@ impl Engine {
     }
 }
 
+impl Weights<PackedTransformer> {
+    fn decoder_layers(&self) -> usize {
+        match self {
+            Self::Packed(model) => model.decoder_layers(),
+            #[cfg(feature = "burn")]
+            Self::Module(model, _) => model.decoder_layers(),
+        }
+    }
+}
+
 impl Member {
     fn decoder_layers(&self) -> usize {
         match self {
-            Self::Translation(Weights::Packed(model)) => model.decoder_layers(),
-            #[cfg(feature = "burn")]
-            Self::Translation(Weights::Module(model, _)) => model.decoder_layers(),
+            Self::Translation { weights, .. } => weights.decoder_layers(),
+            Self::LanguageModel(_) => 0,
+        }
+    }
+
+    /// Decoder layer, from 0, whose cross-attention aligns tokens.
+    fn alignment_layer(&self) -> usize {
+        match self {
+            Self::Translation { alignment_layer, .. } => *alignment_layer,
             Self::LanguageModel(_) => 0,
         }
     }
 
     fn placement(&self) -> Placement {
         match self {
-            Self::Translation(weights) => weights.placement(),
+            Self::Translation { weights, .. } => weights.placement(),
             Self::LanguageModel(weights) => weights.placement(),
         }
     }
@@ -440,7 +481,7 @@ impl Member {
         candidates: Option<Vec<Vec<u32>>>,
     ) -> Box<dyn IncrementalDecoder + 'a> {
         match self {
-            Self::Translation(Weights::Packed(model)) => {
+            Self::Translation { weights: Weights::Packed(model), .. } => {
                 let mut decoding = model.start(sources);
                 if let Some(layer) = recorded_layer {
                     decoding.watch(layer);
@@ -451,7 +492,7 @@ impl Member {
                 Box::new(decoding)
             }
             #[cfg(feature = "burn")]
-            Self::Translation(Weights::Module(model, device)) => {
+            Self::Translation { weights: Weights::Module(model, device), .. } => {
                 Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
             }
             Self::LanguageModel(Weights::Packed(model)) => Box::new(model.start(sources.len())),

@@ -29,6 +29,7 @@ mod tensors;
 pub use engine::Engine;
 pub(crate) use engine::Member;
 pub use hypothesis::Hypothesis;
+pub(crate) use options::alignment_layer;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
 pub use start::start_id;

@@ -333,7 +333,7 @@ mod tests {
             };
             assert_ne!(aligned(&engine, Some(0)), aligned(&engine, Some(1)));
             assert_ne!(coverage(&engine, Some(1)), coverage(&engine, Some(2)));
-            assert_eq!(aligned(&engine, None), aligned(&engine, Some(0)));
+            assert_eq!(aligned(&engine, None), aligned(&engine, Some(1)));
             for layer in [0, 1] {
                 let guided = engine.clone().with_alignment_layer(layer);
                 assert_eq!(aligned(&guided, None), aligned(&engine, Some(layer)));
@@ -364,7 +364,7 @@ mod tests {
                     let (source, target) = pairs[index].clone();
                     let attention = Attention::of(&tensors, source.clone(), target.clone());
                     let map =
-                        attention.map(AttentionKind::Cross, layer.unwrap_or(0), head).unwrap();
+                        attention.map(AttentionKind::Cross, layer.unwrap_or(1), head).unwrap();
                     let alone = Alignment::new(&source, &target, &map);
                     assert_eq!(together[index].links(), alone.links());
                     let pairs =

@@ -330,7 +330,7 @@ impl Bundle {
 
     /// Returns the decoder layer, from 0, whose cross-attention aligns source and target: the one that
     /// guided alignment trained, which is the [`attention_layer`](SearchOptions::attention_layer) of
-    /// the bundle's search options, otherwise the last but one, or the only one.
+    /// the bundle's search options, otherwise the last but one, and the last of one or two.
     ///
     /// Alignments, shortlists, unknown words and the coverage penalty read this layer.
     pub fn alignment_layer(&self) -> usize {

@@ -163,10 +163,10 @@ impl Default for SearchOptions {
 }
 
 /// Returns the decoder layer, from 0, that aligns tokens in a model with so many `layers`: the `chosen`
-/// one, from 1, otherwise the last but one (Garg et al. 2019), or the only one.
+/// one, from 1, otherwise the last but one (Garg et al. 2019), and the last of one or two.
 pub(crate) fn alignment_layer(layers: usize, chosen: Option<usize>) -> usize {
-    let chosen = chosen.unwrap_or(layers.saturating_sub(1).max(1));
-    chosen.min(layers).saturating_sub(1)
+    let layer = chosen.unwrap_or(if layers > 2 { layers - 1 } else { layers });
+    layer.min(layers).saturating_sub(1)
 }
 
 impl SearchOptions {
@@ -388,8 +388,9 @@ mod tests {
     #[test]
     fn the_last_layer_but_one_or_a_chosen_one_aligns() {
         let of = alignment_layer;
-        assert_eq!([of(1, None), of(2, None), of(6, None), of(6, Some(6))], [0, 0, 4, 5]);
-        assert_eq!([of(6, Some(1)), of(6, Some(9)), of(0, None), of(0, Some(1))], [0, 5, 0, 0]);
+        assert_eq!([of(1, None), of(2, None), of(3, None), of(6, None)], [0, 1, 1, 4]);
+        assert_eq!([of(6, Some(6)), of(6, Some(1)), of(6, Some(9)), of(2, Some(1))], [5, 0, 5, 0]);
+        assert_eq!([of(0, None), of(0, Some(1))], [0, 0]);
     }
 
     #[test]

@@ -30,7 +30,8 @@ const ARROWS: [(&str, &[&str]); 14] = [
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
+    ("tx-convert", &["tx-engine"]),
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model", "tx-text"]),

@@ -43,6 +43,13 @@ impl From<burn::tensor::Device> for Device {
     }
 }
 
+#[cfg(feature = "burn")]
+/// Returns `true` if tensors are in the memory of this process. Burn's CPU backends have no memory
+/// pool.
+pub(crate) fn in_host_memory(device: &burn::tensor::Device) -> bool {
+    device.memory_pool_usage().is_none()
+}
+
 /// A kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

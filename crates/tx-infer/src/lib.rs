@@ -44,7 +44,11 @@ pub mod figure;
 pub mod pair_tokenizer;
 pub mod tokens;
 
+mod bundle_engine;
+mod model;
+mod runner;
 mod scheduler;
+mod weights;
 
 pub mod bench;
 pub mod check;
@@ -70,6 +74,7 @@ pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use mbr::{Mbr, PseudoReferences};
+pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};

@@ -15,7 +15,6 @@ use super::{
     Bundle, WEIGHTS,
     config::WeightDtype,
     files::NewFolder,
-    parts::Parts,
     weights::quantized::{StoredTensor, stored, too_many_inputs},
 };
 use crate::{
@@ -50,16 +49,7 @@ impl Bundle {
         let layouts = QuantizedLayout::of_weights(&self.config, architecture, vocab);
         let tensors: Vec<StoredTensor> =
             layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect();
-        let parts = Parts {
-            task: &self.task,
-            config: &self.config,
-            tokenizers: &self.tokenizers,
-            languages: self.languages.as_ref(),
-            search: self.search.as_ref(),
-            provenance: &self.provenance,
-            weights: WeightDtype::Int8,
-        };
-        let contents = parts.contents(folder)?;
+        let contents = self.parts().contents(folder, WeightDtype::Int8)?;
 
         let created = NewFolder::create(folder)?;
         let path = folder.join(WEIGHTS);

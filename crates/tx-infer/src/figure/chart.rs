@@ -211,6 +211,9 @@ impl Axis {
 
     /// A value with the digits of the step.
     fn label(&self, value: f64) -> String {
+        if value.abs() >= 1e9 {
+            return format!("{value:.2e}");
+        }
         let digits = (-self.step.log10().floor()).clamp(0.0, 12.0) as usize;
         let label = format!("{value:.digits$}");
         if label.trim_matches(['-', '0', '.']).is_empty() { "0".to_owned() } else { label }

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
@@ -26,11 +26,14 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
     ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-serve"]),
     // Tests only.
+    ("tx-testing", &[]),
     ("tx-tests", &[]),
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 7] = [
+    ("tx-data", &["tx-testing"]),
+    ("train", &["tx-testing"]),
     ("tx-convert", &["tx-engine"]),
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),

@@ -73,10 +73,6 @@ mod cli {
     mod device;
 }
 
-#[allow(dead_code, reason = "the tests of the fetcher use more of it")]
-#[path = "../../../crates/tx-data/src/fetch/tests/server.rs"]
-mod server;
-
 /// Settings of a model that trains in a second.
 const TINY: [&str; 17] = [
     "tokenizer.kind=word",

@@ -7,12 +7,9 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
+use tx_testing::server::{Act, Server, good, head, truncated};
 
-use crate::{
-    Run, Workshop, gzip,
-    server::{Act, Server, good, head, truncated},
-    set,
-};
+use crate::{Run, Workshop, gzip, set};
 
 /// File with the layout of opus_books, written by a committed script.
 const BOOKS: &[u8] = include_bytes!("../../../../crates/tx-data/tests/fixtures/flat.zstd.parquet");

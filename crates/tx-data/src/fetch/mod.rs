@@ -240,4 +240,4 @@ fn cached(entry: &Entry, remote: &Remote) -> Result<Option<Cached>, FetchError> 
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

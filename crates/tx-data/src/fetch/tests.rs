@@ -2,7 +2,6 @@
 //! cache contains no other file.
 
 mod resuming;
-pub(crate) mod server;
 
 use std::{
     fs,
@@ -14,9 +13,9 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
+use tx_testing::server::{Act, Seen, Server, good, head, status, truncated};
 
 use super::*;
-use server::{Act, Server, good, head, status, truncated};
 
 /// Timeouts short enough for tests.
 const HASTE: Patience = Patience {

@@ -85,7 +85,7 @@ fn parts_of_two_files_are_not_combined() {
                 acts
             }
             1 => rest_of(&newer, second),
-            _ => good(&server::Seen::default(), &newer, "\"v2\""),
+            _ => good(&Seen::default(), &newer, "\"v2\""),
         });
         assert_eq!(bench.get("/a").unwrap(), expected, "{second}");
         let seen = bench.server.seen();

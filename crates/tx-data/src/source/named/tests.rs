@@ -1,6 +1,7 @@
 //! Named corpora from a local server with the responses of the real ones.
 
 use tempfile::TempDir;
+use tx_testing::server::{Act, Server, head, status};
 use tx_text::SentencePair;
 
 use super::{
@@ -12,10 +13,7 @@ use super::{
     },
     *,
 };
-use crate::fetch::{
-    Cache, Mode, Patience,
-    tests::server::{Act, Server, head, status},
-};
+use crate::fetch::{Cache, Mode, Patience};
 
 const BOOKS: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/opus_books.en-it.parquet"));

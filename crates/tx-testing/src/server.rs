@@ -18,6 +18,7 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Returns the value of a header, whose name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -26,7 +27,9 @@ impl Seen {
 /// Action of the server on a connection, which is closed at the end.
 #[derive(Debug, Clone)]
 pub enum Act {
+    /// Sends bytes.
     Send(Vec<u8>),
+    /// Waits before the next action.
     Wait(Duration),
     /// Resets the connection.
     Reset,
@@ -43,11 +46,23 @@ struct State {
 
 /// Running server; it stops at the end of the test.
 pub struct Server {
+    /// Address, without a slash at its end.
     pub url: String,
     state: State,
 }
 
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Server {
+    /// Starts a server on a free port, which answers 404 to every path.
+    ///
+    /// # Panics
+    ///
+    /// If no port is free.
     pub fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -68,6 +83,7 @@ impl Server {
         self.on(path, move |seen, _| good(seen, &body, "\"v1\""));
     }
 
+    /// Answers requests for `path` by `handler`, which gets the request and the number of those before it.
     pub fn on(
         &self,
         path: &str,
@@ -137,6 +153,7 @@ pub fn status(status: &str, headers: &str) -> Vec<Act> {
     head(status, &format!("Content-Length: 0\r\n{headers}"))
 }
 
+/// Status line and headers of a response.
 pub fn head(status: &str, headers: &str) -> Vec<Act> {
     vec![Act::Send(format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}\r\n").into())]
 }

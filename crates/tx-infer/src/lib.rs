@@ -50,6 +50,7 @@ pub mod bench;
 pub mod check;
 
 pub mod cancellation;
+pub mod deadline;
 pub mod device;
 pub mod error;
 // Shared by the crates of tx; not part of the public interface.
@@ -67,6 +68,7 @@ pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, Ne
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
 pub use classifier::{Classification, Classifier, LabelScore};
+pub use deadline::Deadline;
 pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};

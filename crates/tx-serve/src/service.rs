@@ -13,22 +13,20 @@ use std::{
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tx_infer::SearchOptions;
+use tx_infer::{Deadline, SearchOptions};
+use tx_markup::{Format, Plan, PlanOptions};
 
 use crate::{
     bodies::Bodies,
-    deadline::Deadline,
     detect::{Candidates, Detected, Guess},
     downloads::Downloads,
     error::{ApiError, ServeError, Side},
     job::{Job, JobHandle},
     keys::Keys,
     limiter::Limiter,
-    markup::Format,
     metrics::{Metrics, Stage},
     model::Route,
     options::{Limits, ServerOptions},
-    plan::{Plan, PlanOptions},
     queue::{Queue, QueueLimits},
     registry::Registry,
 };
@@ -177,7 +175,7 @@ impl Service {
         });
         match tokio::time::timeout_at(deadline.end().into(), running).await {
             Ok(result) => result?,
-            Err(_) => Err(deadline.error()),
+            Err(_) => Err(deadline.error().into()),
         }
     }
 

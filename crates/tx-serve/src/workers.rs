@@ -7,11 +7,12 @@ use std::{
     time::Instant,
 };
 
-use tx_infer::{Alignment, Cancellation, InferError, Line, Translation};
+use tx_infer::{Cancellation, InferError, Line, Translation};
+use tx_markup::Done;
 
 use crate::{
     error::{ApiError, ServeError},
-    job::{Done, Job},
+    job::Job,
     metrics::{Metrics, Stage},
     queue::Queue,
 };
@@ -115,8 +116,8 @@ fn translate(units: &[Unit], metrics: &Metrics) -> Result<(), InferError> {
             let best = translation.hypotheses.first();
             let generated = best.map_or(0, |best| best.hypothesis.ids.len());
             metrics.tokens(unit.tokens(), generated);
-            let alignment = if unit.align { align(job, &unit.text, &translation)? } else { None };
-            job.send(*index, Ok(Done { translation, alignment }));
+            let (texts, aligner) = (job.route.translator.texts(), job.route.model.aligner());
+            job.send(*index, Ok(Done::new(unit, translation, texts, aligner)?));
         }
         Ok::<_, InferError>(())
     };
@@ -130,25 +131,14 @@ fn line(((job, index), number): (&Unit, u64)) -> Line<'_> {
     Line { cancellation, ..Line::new(&job.units[*index].text, number) }
 }
 
-/// Aligns the words of a sentence and its translation; `None` for a sentence without words.
-fn align(
-    job: &Job,
-    text: &str,
-    translation: &Translation,
-) -> Result<Option<Alignment>, InferError> {
-    let Some(best) = translation.hypotheses.first() else { return Ok(None) };
-    let texts = job.route.translator.texts();
-    let pair = (texts.source(text)?, texts.hypothesis(&best.hypothesis.ids)?);
-    // One pair is aligned on this thread.
-    Ok(job.route.model.aligner().align(&[pair]).pop())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use tx_infer::Deadline;
+
     use super::*;
-    use crate::{deadline::Deadline, fixture, job};
+    use crate::fixture;
 
     /// A client leaves and another one's time ends while their sentences are in a batch with those of a
     /// third one.
@@ -156,7 +146,7 @@ mod tests {
     async fn sentences_of_clients_that_left_are_dropped_from_their_batch() {
         let route = fixture::route();
         let new = |texts: &[&str], seconds| {
-            let unit = |text: &&str| job::Unit { text: (*text).into(), align: true };
+            let unit = |text: &&str| tx_markup::Unit { text: (*text).into(), align: true };
             let units = texts.iter().map(unit).collect();
             let deadline = Deadline::after(Duration::from_secs(seconds));
             Job::new(route.clone(), route.translator.options().clone(), units, &deadline)

@@ -3,17 +3,13 @@
 
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
+use tx_infer::{Deadline, deadline::Waiting};
 
 use super::{
     access::{Access, Peer},
     body::{self, Format, Parameters},
 };
-use crate::{
-    bodies::Held,
-    deadline::{Deadline, Waiting},
-    error::ApiError,
-    service::Service,
-};
+use crate::{bodies::Held, error::ApiError, service::Service};
 
 /// Bytes of a body from which on another thread parses it.
 const LARGE: usize = 64 << 10;

@@ -10,6 +10,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tx_markup::{Format, LineBreaks, PlanOptions};
 
 use super::{
     body::{Parameters, shortened},
@@ -18,9 +19,6 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    layout::LineBreaks,
-    markup::Format,
-    plan::PlanOptions,
     registry::languages::LanguageEntry,
     service::{Service, request},
 };

@@ -8,14 +8,12 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tx_infer::Deadline;
+use tx_markup::{Format, LineBreaks, PlanOptions};
 
 use super::{body::Parameters, call::Call, files, reply};
 use crate::{
-    deadline::Deadline,
     error::ApiError,
-    layout::LineBreaks,
-    markup::Format,
-    plan::PlanOptions,
     service::{
         Service,
         request::{self, TextAnswer},

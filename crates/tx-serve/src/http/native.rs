@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tx_infer::{
     Alignment, Attention, AttentionKind, Scored, attention_page, figure::FigureOptions,
 };
+use tx_markup::{Done, SentenceResult};
 
 use super::{
     call::{Call, Guard},
@@ -22,9 +23,7 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    job::Done,
     model::Route,
-    plan::SentenceResult,
     service::{
         Service, Stream, Streamed,
         request::{self, TextAnswer},
@@ -225,7 +224,7 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
             }
             sent += 1;
             if handle.deadline().is_over() {
-                return send_error(&sender, &handle.deadline().error()).await;
+                return send_error(&sender, &handle.deadline().error().into()).await;
             }
         }
         if arrived == results.len() {
@@ -242,7 +241,7 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
             }
             Ok(Some((_, Err(error)))) => error,
             Ok(None) => ApiError::Internal,
-            Err(_) => handle.deadline().error(),
+            Err(_) => handle.deadline().error().into(),
         };
         return send_error(&sender, &error).await;
     }

@@ -2,15 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use tx_infer::Deadline;
+use tx_markup::{Done, Plan, PlanOptions, Unit};
+
 use super::request::{Alternative, TextAnswer};
-use crate::{
-    deadline::Deadline,
-    detect::Detected,
-    error::ApiError,
-    job::{Done, Unit},
-    model::Route,
-    plan::{Plan, PlanOptions},
-};
+use crate::{detect::Detected, error::ApiError, model::Route};
 
 /// A text before its translation.
 #[derive(Debug)]

@@ -52,15 +52,6 @@ impl Line<'_> {
 }
 
 impl SubtitleFormat {
-    /// Format of files with this extension, in lower case.
-    pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension {
-            "srt" => Some(Self::Srt),
-            "vtt" => Some(Self::Vtt),
-            _ => None,
-        }
-    }
-
     /// Format of the texts.
     pub fn text_format(self) -> Format {
         match self {

@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    slice,
     sync::Arc,
     thread::{self, JoinHandle},
     time::Instant,
@@ -67,36 +68,24 @@ fn work(units: &[Unit], metrics: &Metrics) {
         metrics.waited(started.duration_since(job.created));
     }
     metrics.batch(units.len());
-    match catch_unwind(AssertUnwindSafe(|| translate(units, metrics))) {
-        Ok(Ok(())) => {}
+    let attempt = |units: &[Unit]| catch_unwind(AssertUnwindSafe(|| translate(units, metrics)));
+    match units {
+        [unit] => report(unit, attempt(units)),
+        _ if matches!(attempt(units), Ok(Ok(()))) => {}
         // The text of one client must not fail the requests of the others.
-        Ok(Err(_)) | Err(_) if units.len() > 1 => {
-            for unit in units {
-                let one = std::slice::from_ref(unit);
-                let result = catch_unwind(AssertUnwindSafe(|| translate(one, metrics)));
-                report(unit, result.unwrap_or_else(|_| Err(InferError::Cancelled)));
-            }
-        }
-        Ok(Err(error)) => units.iter().for_each(|unit| report(unit, Err(clone_of(&error)))),
-        Err(_) => {
-            tracing::error!("a translation panicked");
-            units.iter().for_each(|(job, index)| job.send(*index, Err(ApiError::Internal)));
-        }
+        _ => units.iter().for_each(|unit| report(unit, attempt(slice::from_ref(unit)))),
     }
     metrics.stage(Stage::Translate, started.elapsed());
 }
 
-/// Sends the error of a unit.
-fn report((job, index): &Unit, result: Result<(), InferError>) {
-    if let Err(error) = result {
-        tracing::error!(%error, "a sentence could not be translated");
-        job.send(*index, Err(ApiError::Internal));
+/// Sends the error of a unit, or that of its panic.
+fn report((job, index): &Unit, result: thread::Result<Result<(), InferError>>) {
+    match result {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => tracing::error!(%error, "a sentence could not be translated"),
+        Err(_) => tracing::error!("a translation panicked"),
     }
-}
-
-/// A copy of an error for its message.
-fn clone_of(error: &InferError) -> InferError {
-    InferError::Search { problems: vec![error.to_string()] }
+    job.send(*index, Err(ApiError::Internal));
 }
 
 /// Translates sentences and sends the results. Those of clients that leave are dropped at the next

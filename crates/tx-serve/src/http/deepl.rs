@@ -74,7 +74,7 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
         )
     };
     let answer = service.translate(request).await?;
-    super::libretranslate::log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let translations: Vec<_> = answer
         .texts
         .iter()

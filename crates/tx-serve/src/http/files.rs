@@ -13,10 +13,8 @@ use tx_markup::{File, FileFormat, Format};
 
 use super::{
     body::Upload,
-    call::Call,
-    host,
-    libretranslate::{self, IGNORED},
-    reply,
+    call::{Call, IGNORED},
+    host, reply,
 };
 use crate::{
     detect::{self, Guess},
@@ -66,7 +64,7 @@ pub async fn translate_file(
         return Err(ApiError::Invalid("Invalid request: missing file parameter".into()));
     };
     call.parameters.only(&OPTIONS, &IGNORED)?;
-    let mut request = libretranslate::request(&call.parameters, &call.deadline)?;
+    let mut request = call.request()?;
     // What is read from a file takes more memory than the file, until its translation is written.
     let _permit = service.admit_document()?;
     let name = file_name(&upload.name);

@@ -17,8 +17,7 @@ use tx_infer::{
 use tx_markup::{Done, SentenceResult};
 
 use super::{
-    call::{Call, Guard},
-    libretranslate::{self, IGNORED, OPTIONS},
+    call::{Call, Guard, IGNORED, OPTIONS},
     reply,
 };
 use crate::{
@@ -58,7 +57,7 @@ pub async fn translate(
     parameters.only(&[&DETAILS[..], &OPTIONS].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("q")?;
     call.access.characters(&service, &texts)?;
-    let mut request = libretranslate::request(parameters, &call.deadline)?;
+    let mut request = call.request()?;
     request.texts = texts;
     let detail = Detail {
         tokens: parameters.flag("tokens")?,
@@ -77,7 +76,7 @@ pub async fn translate(
     }
     let target = request.target.clone();
     let answer = service.translate(request).await?;
-    libretranslate::log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let (shared, deadline) = (service.clone(), call.deadline.clone());
     let value = service.compute(&call.deadline, move || {
         let texts = answer.texts.iter().map(|text| {
@@ -195,7 +194,7 @@ fn events(service: Arc<Service>, stream: Stream, guard: Guard) -> Response {
 
 /// A text in the target language is one sentence, which is copied.
 async fn send_copy(service: &Service, answer: TextAnswer, sender: mpsc::Sender<Bytes>) {
-    libretranslate::log_texts(service, std::slice::from_ref(&answer));
+    service.log_texts(std::slice::from_ref(&answer));
     let TextAnswer { text, source, detected, .. } = answer;
     let sentence = json!({ "index": 0, "before": "", "source": text, "text": text });
     let done = json!({

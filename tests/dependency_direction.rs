@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
@@ -21,10 +21,11 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("tx-engine", &["tx-kernels", "tx-model"]),
     ("tx-infer", &["tx-data", "tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
-    ("tx-serve", &["tx-infer"]),
+    ("tx-markup", &["tx-infer"]),
+    ("tx-serve", &["tx-infer", "tx-markup"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
-    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-serve"]),
+    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-markup", "tx-serve"]),
     // Tests only.
     ("tx-testing", &[]),
     ("tx-tests", &[]),
@@ -98,7 +99,7 @@ fn translating_needs_nothing_that_training_needs() {
 #[test]
 fn translating_on_the_cpu_needs_no_burn() {
     let program = tree_with("translate", &["--no-default-features", "--features", "cpu,serve"]);
-    let libraries = ["tx-infer", "tx-serve"].map(|name| (name, tree(name)));
+    let libraries = ["tx-infer", "tx-markup", "tx-serve"].map(|name| (name, tree(name)));
     for (name, reached) in libraries.into_iter().chain([("translate", program)]) {
         assert!(reached.contains("tx-model"), "{reached:?}");
         let is_banned = |reached: &&String| reached.starts_with("burn") || *reached == "tx-data";
@@ -123,7 +124,7 @@ fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    for package in [
+    let libraries = [
         "tx-text",
         "tx-data",
         "tx-eval",
@@ -131,9 +132,11 @@ fn no_library_turns_on_a_backend() {
         "tx-model",
         "tx-engine",
         "tx-infer",
+        "tx-markup",
         "tx-serve",
         "tx-train",
-    ] {
+    ];
+    for package in libraries {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
             // Burn's Learner always enables `flex`.

@@ -9,10 +9,8 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use tx_serve::{
-    deadline::Deadline,
-    office::{Document, OfficeFormat},
-};
+use tx_infer::Deadline;
+use tx_markup::{Document, OfficeFormat};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
 /// Largest body of a request.

@@ -5,12 +5,8 @@
 use std::{sync::LazyLock, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use tx_infer::{Device, Translator};
-use tx_serve::{
-    deadline::Deadline,
-    markup::Format,
-    plan::{Plan, PlanError, PlanOptions},
-};
+use tx_infer::{Deadline, Device, Translator};
+use tx_markup::{Format, MarkupError, Plan, PlanOptions};
 
 static TRANSLATOR: LazyLock<Translator> = LazyLock::new(|| {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/bundle-v2");
@@ -25,7 +21,7 @@ fuzz_target!(|text: &str| {
         match Plan::new(text, &TRANSLATOR, &options, &deadline) {
             Ok(plan) => drop(plan),
             // Of a request, not of the server.
-            Err(PlanError::Markup(_)) if format == Format::Xml => {}
+            Err(MarkupError::Invalid(_)) if format == Format::Xml => {}
             Err(error) => panic!("{error}"),
         }
     }

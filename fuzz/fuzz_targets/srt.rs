@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tx_serve::subtitles::{SubtitleFormat, Subtitles};
+use tx_markup::{SubtitleFormat, Subtitles};
 
 fuzz_target!(|file: &str| {
     for format in [SubtitleFormat::Srt, SubtitleFormat::Vtt] {

@@ -1,5 +1,6 @@
 //! Command line of `translate`.
 
+pub mod format;
 pub mod mbr;
 pub mod model;
 pub mod search;
@@ -35,6 +36,7 @@ use crate::{
     score::{ScoreArgs, tokenizer_hint},
     shortlist::ShortlistArgs,
 };
+use format::Format;
 use model::TranslatorArgs;
 use search::SeedArgs;
 use split::SplitArgs;
@@ -67,6 +69,7 @@ Examples:
   translate --model runs/de-en < test.de > test.hyp
   translate --model runs/de-en --beam 8 --n-best 3 --json < test.de
   translate --model runs/de-en --mbr chrf --mbr-candidates 32 --mbr-samples 64 < test.de
+  translate --model runs/de-en --input report.docx --output bericht.docx
   translate --model runs/de-en --interactive
   translate --model runs/classify --top-k 2 --text 'Is the cat here?'
   translate --model runs/generate --sample --seed 1 --text 'The cat'
@@ -169,6 +172,15 @@ pub struct TranslateArgs {
     /// File to read, plain or gzip [default: standard input]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub input: Option<PathBuf>,
+
+    /// Format of the input and the output [default: by the extension of --input, .html, .xml, .srt, .vtt,
+    /// .docx or .odt; otherwise lines]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<Format>,
+
+    /// File to write a translated file to [default: standard output]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
 
     /// Answer lines typed at a terminal, with a history; `:help` lists the commands
     #[arg(

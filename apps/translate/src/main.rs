@@ -4,6 +4,7 @@
 
 mod args;
 
+mod file;
 mod task;
 mod text;
 

@@ -6,7 +6,7 @@ use anyhow::Context;
 use tx_cli::{allocator::SmallPages, terminal::stderr};
 use tx_infer::{Bundle, TaskKind};
 
-use crate::{args::TranslateArgs, classify, fill_mask, generate, text, usage::Usage};
+use crate::{args::TranslateArgs, classify, file, fill_mask, generate, text, usage::Usage};
 
 /// Arguments that every model has.
 const ALL: [&str; 12] = [
@@ -68,7 +68,10 @@ pub fn run(args: TranslateArgs) -> anyhow::Result<()> {
         writeln!(stderr(), "note: {note}")?;
     }
     match kind {
-        TaskKind::Translate => text::translate(args, &model, bundle, &device, small_pages),
+        TaskKind::Translate => match args.file_format()? {
+            Some(format) => file::translate(&args, format, &model, bundle, &device, small_pages),
+            None => text::translate(args, &model, bundle, &device, small_pages),
+        },
         TaskKind::Classify => classify::classify(args, &bundle, &device, small_pages),
         TaskKind::Generate => generate::generate(args, &model, &bundle, &device, small_pages),
         TaskKind::FillMask => fill_mask::fill_mask(args, &bundle, &device, small_pages),
@@ -101,12 +104,13 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 20] = [
+    const SOURCE: [&str; 22] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
         "coverage-penalty",
+        "format",
         "max-len-extra",
         "max-len-ratio",
         "mbr",
@@ -114,6 +118,7 @@ mod tests {
         "mbr-samples",
         "mbr-scale",
         "min-len-ratio",
+        "output",
         "prefix",
         "prefix-file",
         "replace-unk",

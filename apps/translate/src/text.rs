@@ -8,7 +8,7 @@ use std::{
 use anyhow::bail;
 use tx_cli::{allocator::SmallPages, terminal::stdout};
 use tx_infer::{
-    Aligner, Bundle, Cancellation, Device, Line, Precision, Translation,
+    Aligner, Bundle, Cancellation, Device, Line, Translation,
     tx_text::{InvalidUtf8, Lines},
 };
 
@@ -52,11 +52,7 @@ pub fn translate(
     }
     drop(small_pages);
     let aligner = if wants_alignment {
-        // Alignments are not computed in half precision.
-        let engine = match args.translator.precision.of(&bundle) {
-            Precision::F32 | Precision::Int8 => translator.engine().clone(),
-            _ => bundle.engine(device)?,
-        };
+        let engine = args.translator.alignment_engine(&bundle, &translator, device)?;
         let aligner = Aligner::new(engine.clone(), alignment_options);
         Some((engine, TextAligner::new(translator.texts().clone(), aligner)))
     } else {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// Maximum number of listed words; further words are only counted.
-const LISTED: usize = 20;
+pub const LISTED: usize = 20;
 
 /// Maximum number of characters printed of a word.
 const LONGEST: usize = 40;

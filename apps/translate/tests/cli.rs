@@ -31,6 +31,8 @@ mod cli {
     mod translating;
     // Division of lines into sentences.
     mod splitting;
+    // Files with markup, subtitles and documents.
+    mod files;
     // Search options, output formats and contradictions.
     mod searching;
     // Minimum Bayes risk and reranking.

@@ -54,6 +54,7 @@ pub mod bench;
 pub mod check;
 
 pub mod cancellation;
+pub mod deadline;
 pub mod device;
 pub mod error;
 pub mod file;
@@ -69,6 +70,7 @@ pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, Ne
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
 pub use classifier::{Classification, Classifier, LabelScore};
+pub use deadline::Deadline;
 pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};

@@ -3,9 +3,10 @@
 use std::{borrow::Cow, collections::HashSet};
 
 use serde::Serialize;
+use tx_markup::Format;
 use whatlang::{Detector, Lang};
 
-use crate::{language, markup::Format};
+use crate::language;
 
 /// A detected language.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,7 +2,8 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
-use tx_infer::InferError;
+use tx_infer::{InferError, deadline::Overdue};
+use tx_markup::MarkupError;
 
 /// Error of starting or configuring the server.
 #[derive(Debug, thiserror::Error)]
@@ -138,11 +139,26 @@ pub enum ApiError {
     #[error("the server is stopping")]
     Stopping,
     /// The time limit of the request is over.
-    #[error("the request took longer than {} s", .0.as_secs_f64())]
-    Timeout(Duration),
+    #[error(transparent)]
+    Timeout(#[from] Overdue),
     /// A fault of the server; the details are in its log.
     #[error("internal error")]
     Internal,
+}
+
+impl From<MarkupError> for ApiError {
+    fn from(error: MarkupError) -> Self {
+        match error {
+            MarkupError::Invalid(problem) => Self::Invalid(problem),
+            MarkupError::TooLarge(problem) => Self::TooLarge(problem),
+            MarkupError::Late(overdue) => Self::Timeout(overdue),
+            error => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(cause, "a text could not be divided into sentences");
+                Self::Internal
+            }
+        }
+    }
 }
 
 /// Side of a translation.

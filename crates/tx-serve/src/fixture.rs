@@ -3,13 +3,9 @@
 use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
-    time::Duration,
 };
 
-use crate::{
-    deadline::Deadline,
-    model::{Execution, Model, ModelSpec, Route},
-};
+use crate::model::{Execution, Model, ModelSpec, Route};
 
 /// Folder of a bundle with random weights, which translates `en` to `it`.
 pub fn folder() -> PathBuf {
@@ -24,11 +20,6 @@ pub fn model() -> Arc<Model> {
         Model::load(&spec, Execution { threads: 1, batch_tokens: 4_096, precision: None }).unwrap()
     };
     MODEL.get_or_init(load).clone()
-}
-
-/// A time limit that no test reaches.
-pub fn deadline() -> Deadline {
-    Deadline::after(Duration::MAX)
 }
 
 /// Route from `en` to `it`.

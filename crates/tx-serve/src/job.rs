@@ -3,34 +3,10 @@
 use std::{sync::Arc, time::Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tx_infer::{Alignment, Cancellation, SearchOptions, Translation};
+use tx_infer::{Cancellation, Deadline, SearchOptions};
+use tx_markup::{Done, Unit};
 
-use crate::{deadline::Deadline, error::ApiError, model::Route};
-
-/// A sentence to translate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
-    /// The text of the sentence.
-    pub text: String,
-    /// Whether the alignment of its words is needed.
-    pub align: bool,
-}
-
-impl Unit {
-    /// Estimate of the number of source tokens.
-    pub fn tokens(&self) -> usize {
-        self.text.len() / 4 + 2
-    }
-}
-
-/// Result of a sentence.
-#[derive(Debug, Clone, Default)]
-pub struct Done {
-    /// The translation.
-    pub translation: Translation,
-    /// Alignment of its words; `None` unless it was requested.
-    pub alignment: Option<Alignment>,
-}
+use crate::{error::ApiError, model::Route};
 
 /// Result of a unit with its index.
 pub type Message = (usize, Result<Done, ApiError>);
@@ -132,7 +108,7 @@ impl JobHandle {
         while missing > 0 {
             let end = self.job.deadline.end().into();
             let received = tokio::time::timeout_at(end, self.next()).await;
-            let Ok(received) = received else { return Err(self.job.deadline.error()) };
+            let Ok(received) = received else { return Err(self.job.deadline.error().into()) };
             let Some((index, result)) = received else { return Err(ApiError::Internal) };
             if let Some(slot) = results.get_mut(index)
                 && slot.replace(result?).is_none()

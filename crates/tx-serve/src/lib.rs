@@ -3,7 +3,7 @@
 //! [`Server::bind`] loads models and listens; [`Server::run`] answers until a signal. The interfaces are
 //! those of LibreTranslate, DeepL and KServe, a native one, and a web page: see `docs/serving.md`.
 //!
-//! A request is divided into sentences ([`plan`]), which wait in one [`queue`]; workers translate
+//! A request is divided into sentences ([`tx_markup::Plan`]), which wait in one [`queue`]; workers translate
 //! batches of sentences of several requests. The threads of the network never compute.
 //!
 //! ```no_run
@@ -25,14 +25,6 @@ pub mod registry;
 mod http;
 pub mod service;
 
-pub mod plan;
-
-pub mod layout;
-pub mod markup;
-pub mod office;
-pub mod subtitles;
-
-pub mod deadline;
 pub mod job;
 pub mod queue;
 mod workers;

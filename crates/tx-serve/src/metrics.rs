@@ -1,7 +1,8 @@
 //! Counters and histograms of the server, in the text format of Prometheus.
 
-use std::{fmt, fs, time::Duration};
+use std::{fmt, time::Duration};
 
+use memory_stats::memory_stats;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{
@@ -257,16 +258,9 @@ impl Metrics {
     }
 }
 
-/// Resident memory in bytes, where the system has `/proc/self/status`.
+/// Resident memory in bytes, where the system reports it.
 fn resident_memory() -> Option<i64> {
-    resident(&fs::read_to_string("/proc/self/status").ok()?)
-}
-
-/// Value of the row `VmRSS`, whose unit does not depend on the size of pages.
-fn resident(status: &str) -> Option<i64> {
-    let row = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: i64 = row.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
+    i64::try_from(memory_stats()?.physical_mem).ok()
 }
 
 #[cfg(test)]
@@ -300,12 +294,5 @@ mod tests {
             assert!(text.contains(line), "no `{line}` in:\n{text}");
         }
         drop(connected);
-    }
-
-    #[test]
-    fn resident_memory_has_the_unit_of_its_row() {
-        let status = "Name:\ttranslate\nVmPeak:\t  99 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n";
-        assert_eq!(resident(status), Some(1_263_616));
-        assert_eq!(resident("Name:\ttranslate\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use axum::http::Uri;
+use tx_markup::File;
 
 use crate::model::{Execution, ModelSpec};
 
@@ -169,7 +170,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            body: 2 << 20,
+            body: File::MAX_BYTES,
             characters: 100_000,
             texts: 1_000,
             alternatives: 5,

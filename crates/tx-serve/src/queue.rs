@@ -212,14 +212,11 @@ impl State {
 mod tests {
     use std::time::Duration;
 
-    use tx_infer::SearchOptions;
+    use tx_infer::{Deadline, SearchOptions};
+    use tx_markup::Unit;
 
     use super::*;
-    use crate::{
-        deadline::Deadline,
-        fixture,
-        job::{JobHandle, Unit},
-    };
+    use crate::{fixture, job::JobHandle};
 
     /// A job of sentences with these numbers of letters.
     fn job(lengths: &[usize], beam: usize) -> (Arc<Job>, JobHandle) {

@@ -13,26 +13,24 @@ use std::{
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tx_infer::SearchOptions;
+use tx_infer::{Deadline, SearchOptions};
+use tx_markup::{Format, LineBreaks, Plan, PlanOptions};
 
 use crate::{
     bodies::Bodies,
-    deadline::Deadline,
     detect::{Candidates, Detected, Guess},
     downloads::Downloads,
     error::{ApiError, ServeError, Side},
     job::{Job, JobHandle},
     keys::Keys,
     limiter::Limiter,
-    markup::Format,
     metrics::{Metrics, Stage},
     model::Route,
     options::{Limits, ServerOptions},
-    plan::{Plan, PlanOptions},
     queue::{Queue, QueueLimits},
     registry::Registry,
 };
-use groups::{Group, Source, finish, groups};
+use groups::{Group, Planned, Source, finish};
 use request::{Answer, Request, TextAnswer};
 
 /// Maximum number of bytes of the texts of a request, and of texts, that the thread of its connection
@@ -177,7 +175,7 @@ impl Service {
         });
         match tokio::time::timeout_at(deadline.end().into(), running).await {
             Ok(result) => result?,
-            Err(_) => Err(deadline.error()),
+            Err(_) => Err(deadline.error().into()),
         }
     }
 
@@ -243,46 +241,15 @@ impl Service {
     /// If a limit is exceeded, there is no model for the languages, or the server is too busy.
     pub async fn translate(self: &Arc<Self>, request: Request) -> Result<Answer, ApiError> {
         self.check(&request)?;
-        let deadline = &request.deadline.clone();
         let is_short = is_short(&request.texts);
-        let (sources, request) = self.routed(is_short, request).await?;
-        let mut sources = sources;
+        let (mut sources, request) = self.routed(is_short, request).await?;
         let stages = sources.iter().map(|source| source.routes.len()).max().unwrap_or(0);
         let mut answers: Vec<TextAnswer> = sources.iter().map(|_| TextAnswer::default()).collect();
         for stage in 0..stages {
             let is_last = stage + 1 >= stages;
-            let options = self.search_options(&request, is_last);
-            let plan = PlanOptions { align: request.plan.align && is_last, ..request.plan.clone() };
-            // Lines are joined once.
-            let plan = if stage > 0 {
-                PlanOptions { line_breaks: Default::default(), ..plan }
-            } else {
-                plan
-            };
-            let started = Instant::now();
-            let checked = deadline.clone();
-            let planned = move || groups(sources, stage, plan, &checked);
-            let groups = self.compute_unless(is_short, deadline, planned).await??;
-            self.metrics.stage(Stage::Prepare, started.elapsed());
-            sources = groups.1;
-            let mut results = Vec::new();
-            let mut handles = Vec::new();
-            for group in groups.0 {
-                let Group { route, plans, units } = group;
-                let options = options(&route);
-                let (job, handle) = Job::new(route, options, units, deadline);
-                self.queue.push(job)?;
-                handles.push((plans, handle));
-            }
-            for (plans, mut handle) in handles {
-                results.push((plans, handle.all().await?));
-            }
-            let started = Instant::now();
-            let alternatives = if is_last { request.alternatives } else { 0 };
-            let checked = deadline.clone();
-            let finished = move || finish(results, alternatives, &checked);
-            let finished = self.compute_unless(is_short, deadline, finished).await??;
-            self.metrics.stage(Stage::Finish, started.elapsed());
+            let finished;
+            (finished, sources) =
+                self.run_stage(stage, is_last, sources, &request, is_short).await?;
             for (index, answer) in finished {
                 if !is_last && let Some(source) = sources.get_mut(index) {
                     source.text.clone_from(&answer.text);
@@ -308,6 +275,54 @@ impl Service {
         Ok(Answer { texts: answers })
     }
 
+    /// Translates texts by their routes of one stage. Returns the answers with the indices of their texts,
+    /// and the texts.
+    async fn run_stage(
+        &self,
+        stage: usize,
+        is_last: bool,
+        sources: Vec<Source>,
+        request: &Request,
+        is_short: bool,
+    ) -> Result<(Vec<(usize, TextAnswer)>, Vec<Source>), ApiError> {
+        let deadline = &request.deadline;
+        let options_of = self.search_options(request, is_last);
+        // Lines are joined once.
+        let line_breaks = if stage == 0 { request.plan.line_breaks } else { LineBreaks::Keep };
+        let align = request.plan.align && is_last;
+        let options = PlanOptions { align, line_breaks, ..request.plan.clone() };
+        let (started, checked) = (Instant::now(), deadline.clone());
+        let plan = move || Planned::new(sources, stage, &options, &checked);
+        let Planned { groups, sources } = self.compute_unless(is_short, deadline, plan).await??;
+        self.metrics.stage(Stage::Prepare, started.elapsed());
+        let mut jobs = Vec::with_capacity(groups.len());
+        for Group { route, plans, units } in groups {
+            let options = options_of(&route);
+            let (job, handle) = Job::new(route, options, units, deadline);
+            self.queue.push(job)?;
+            jobs.push((plans, handle));
+        }
+        let mut results = Vec::with_capacity(jobs.len());
+        for (plans, mut handle) in jobs {
+            results.push((plans, handle.all().await?));
+        }
+        let (started, checked) = (Instant::now(), deadline.clone());
+        let alternatives = if is_last { request.alternatives } else { 0 };
+        let compose = move || finish(results, alternatives, &checked);
+        let answers = self.compute_unless(is_short, deadline, compose).await??;
+        self.metrics.stage(Stage::Finish, started.elapsed());
+        Ok((answers, sources))
+    }
+
+    /// Logs translations, if the operator enabled it.
+    pub fn log_texts(&self, texts: &[TextAnswer]) {
+        if self.options.logs_text {
+            for text in texts {
+                tracing::info!(source = %text.source, translation = %text.text, "translation");
+            }
+        }
+    }
+
     /// Starts the translation of one text without an intermediate language, whose sentences arrive one
     /// by one.
     ///
@@ -324,8 +339,9 @@ impl Service {
         let deadline = request.deadline.clone();
         let options = self.search_options(&request, true);
         let (plan, checked) = (request.plan, deadline.clone());
-        let planned = move || groups(sources, 0, plan, &checked);
-        let (mut groups, mut sources) = self.compute_unless(is_short, &deadline, planned).await??;
+        let planned = move || Planned::new(sources, 0, &plan, &checked);
+        let Planned { mut groups, mut sources } =
+            self.compute_unless(is_short, &deadline, planned).await??;
         let Some(source) = sources.pop() else { return Err(ApiError::Internal) };
         let Some(Group { route, mut plans, units }) = groups.pop() else {
             self.metrics.copied();

@@ -2,16 +2,18 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    slice,
     sync::Arc,
     thread::{self, JoinHandle},
     time::Instant,
 };
 
-use tx_infer::{Alignment, Cancellation, InferError, Line, Translation};
+use tx_infer::{Cancellation, InferError, Line, Translation};
+use tx_markup::Done;
 
 use crate::{
     error::{ApiError, ServeError},
-    job::{Done, Job},
+    job::Job,
     metrics::{Metrics, Stage},
     queue::Queue,
 };
@@ -66,36 +68,24 @@ fn work(units: &[Unit], metrics: &Metrics) {
         metrics.waited(started.duration_since(job.created));
     }
     metrics.batch(units.len());
-    match catch_unwind(AssertUnwindSafe(|| translate(units, metrics))) {
-        Ok(Ok(())) => {}
+    let attempt = |units: &[Unit]| catch_unwind(AssertUnwindSafe(|| translate(units, metrics)));
+    match units {
+        [unit] => report(unit, attempt(units)),
+        _ if matches!(attempt(units), Ok(Ok(()))) => {}
         // The text of one client must not fail the requests of the others.
-        Ok(Err(_)) | Err(_) if units.len() > 1 => {
-            for unit in units {
-                let one = std::slice::from_ref(unit);
-                let result = catch_unwind(AssertUnwindSafe(|| translate(one, metrics)));
-                report(unit, result.unwrap_or_else(|_| Err(InferError::Cancelled)));
-            }
-        }
-        Ok(Err(error)) => units.iter().for_each(|unit| report(unit, Err(clone_of(&error)))),
-        Err(_) => {
-            tracing::error!("a translation panicked");
-            units.iter().for_each(|(job, index)| job.send(*index, Err(ApiError::Internal)));
-        }
+        _ => units.iter().for_each(|unit| report(unit, attempt(slice::from_ref(unit)))),
     }
     metrics.stage(Stage::Translate, started.elapsed());
 }
 
-/// Sends the error of a unit.
-fn report((job, index): &Unit, result: Result<(), InferError>) {
-    if let Err(error) = result {
-        tracing::error!(%error, "a sentence could not be translated");
-        job.send(*index, Err(ApiError::Internal));
+/// Sends the error of a unit, or that of its panic.
+fn report((job, index): &Unit, result: thread::Result<Result<(), InferError>>) {
+    match result {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => tracing::error!(%error, "a sentence could not be translated"),
+        Err(_) => tracing::error!("a translation panicked"),
     }
-}
-
-/// A copy of an error for its message.
-fn clone_of(error: &InferError) -> InferError {
-    InferError::Search { problems: vec![error.to_string()] }
+    job.send(*index, Err(ApiError::Internal));
 }
 
 /// Translates sentences and sends the results. Those of clients that leave are dropped at the next
@@ -115,8 +105,8 @@ fn translate(units: &[Unit], metrics: &Metrics) -> Result<(), InferError> {
             let best = translation.hypotheses.first();
             let generated = best.map_or(0, |best| best.hypothesis.ids.len());
             metrics.tokens(unit.tokens(), generated);
-            let alignment = if unit.align { align(job, &unit.text, &translation)? } else { None };
-            job.send(*index, Ok(Done { translation, alignment }));
+            let (texts, aligner) = (job.route.translator.texts(), job.route.model.aligner());
+            job.send(*index, Ok(Done::new(unit, translation, texts, aligner)?));
         }
         Ok::<_, InferError>(())
     };
@@ -130,25 +120,14 @@ fn line(((job, index), number): (&Unit, u64)) -> Line<'_> {
     Line { cancellation, ..Line::new(&job.units[*index].text, number) }
 }
 
-/// Aligns the words of a sentence and its translation; `None` for a sentence without words.
-fn align(
-    job: &Job,
-    text: &str,
-    translation: &Translation,
-) -> Result<Option<Alignment>, InferError> {
-    let Some(best) = translation.hypotheses.first() else { return Ok(None) };
-    let texts = job.route.translator.texts();
-    let pair = (texts.source(text)?, texts.hypothesis(&best.hypothesis.ids)?);
-    // One pair is aligned on this thread.
-    Ok(job.route.model.aligner().align(&[pair]).pop())
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use tx_infer::Deadline;
+
     use super::*;
-    use crate::{deadline::Deadline, fixture, job};
+    use crate::fixture;
 
     /// A client leaves and another one's time ends while their sentences are in a batch with those of a
     /// third one.
@@ -156,7 +135,7 @@ mod tests {
     async fn sentences_of_clients_that_left_are_dropped_from_their_batch() {
         let route = fixture::route();
         let new = |texts: &[&str], seconds| {
-            let unit = |text: &&str| job::Unit { text: (*text).into(), align: true };
+            let unit = |text: &&str| tx_markup::Unit { text: (*text).into(), align: true };
             let units = texts.iter().map(unit).collect();
             let deadline = Deadline::after(Duration::from_secs(seconds));
             Job::new(route.clone(), route.translator.options().clone(), units, &deadline)

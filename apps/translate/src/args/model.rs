@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, ValueHint};
 use tx_infer::{
-    Bundle, Classifier, Device, FillMask, Generator, InferError, PairTokenizer, Precision,
+    Bundle, Classifier, Device, Engine, FillMask, Generator, InferError, PairTokenizer, Precision,
     Shortlist, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
@@ -202,6 +202,26 @@ pub struct TranslatorArgs {
 }
 
 impl TranslatorArgs {
+    /// Returns the engine of alignments for `translator`, which was created with `bundle` on `device`. They are
+    /// those of one model, and not computed in half precision.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Bundle::engine`].
+    pub fn alignment_engine(
+        &self,
+        bundle: &Bundle,
+        translator: &Translator,
+        device: &Device,
+    ) -> Result<Engine, InferError> {
+        match self.precision.of(bundle) {
+            Precision::F32 | Precision::Int8 if self.ensemble.is_empty() => {
+                Ok(translator.engine().clone())
+            }
+            _ => bundle.engine(device),
+        }
+    }
+
     /// Returns a translator on `device` with `bundle`, which was opened at `model`, and with the other
     /// bundles of the ensemble.
     ///

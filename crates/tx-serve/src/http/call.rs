@@ -3,6 +3,8 @@
 
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
+use tx_infer::{Deadline, deadline::Waiting};
+use tx_markup::{Format as TextFormat, LineBreaks, PlanOptions};
 
 use super::{
     access::{Access, Peer},
@@ -10,10 +12,17 @@ use super::{
 };
 use crate::{
     bodies::Held,
-    deadline::{Deadline, Waiting},
     error::ApiError,
-    service::Service,
+    service::{Service, request},
 };
+
+/// Parameters that [`Call::request`] reads, besides the texts.
+pub const OPTIONS: [&str; 8] =
+    ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
+
+/// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
+/// that of its npm client, which means `api_key`.
+pub const IGNORED: [&str; 2] = ["secret", "apiKey"];
 
 /// Bytes of a body from which on another thread parses it.
 const LARGE: usize = 64 << 10;
@@ -90,5 +99,45 @@ impl Call {
         parameters.add_query(&uri);
         let guard = Guard { _waiting: waiting, _permit: permit, _body: held };
         Ok(Self { parameters, access, deadline, guard })
+    }
+
+    /// Returns a request without texts, with the options that several interfaces read in the same way.
+    ///
+    /// # Errors
+    ///
+    /// If one has a value that is not accepted.
+    pub fn request(&self) -> Result<request::Request, ApiError> {
+        let parameters = &self.parameters;
+        let source = parameters.required("source")?;
+        let format = match parameters.given("format")? {
+            None | Some("text") => TextFormat::Text,
+            Some("html") => TextFormat::Html,
+            Some(other) => {
+                return Err(ApiError::Invalid(format!("{other} format is not supported")));
+            }
+        };
+        let line_breaks = match parameters.given("line_breaks")? {
+            None | Some("keep") => LineBreaks::Keep,
+            Some("join") => LineBreaks::Join,
+            Some(other) => {
+                return Err(ApiError::Invalid(format!(
+                    "`line_breaks` = {other} must be keep or join"
+                )));
+            }
+        };
+        let given = |name: &str| -> Result<Option<String>, ApiError> {
+            Ok(parameters.given(name)?.map(str::to_owned))
+        };
+        Ok(request::Request {
+            texts: Vec::new(),
+            source: Some(source.to_owned()).filter(|source| source != "auto"),
+            target: parameters.required("target")?.to_owned(),
+            model: given("model")?,
+            pivot: given("pivot")?,
+            plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
+            alternatives: parameters.number("alternatives")?.unwrap_or(0),
+            beam: parameters.number("beam")?,
+            deadline: self.deadline.clone(),
+        })
     }
 }

@@ -10,6 +10,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tx_markup::{Format, LineBreaks, PlanOptions};
 
 use super::{
     body::{Parameters, shortened},
@@ -18,9 +19,6 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    layout::LineBreaks,
-    markup::Format,
-    plan::PlanOptions,
     registry::languages::LanguageEntry,
     service::{Service, request},
 };
@@ -76,7 +74,7 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
         )
     };
     let answer = service.translate(request).await?;
-    super::libretranslate::log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let translations: Vec<_> = answer
         .texts
         .iter()

@@ -1,31 +1,25 @@
 //! Translation of files, as in LibreTranslate.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::{Path, Request, State},
     http::{HeaderValue, header},
     response::Response,
 };
-use bytes::Bytes;
 use serde_json::json;
-use tx_infer::tx_text::{NotText, encoding};
+use tx_infer::Deadline;
+use tx_markup::{File, FileFormat, Format};
 
 use super::{
     body::Upload,
-    call::Call,
-    host,
-    libretranslate::{self, IGNORED},
-    reply,
+    call::{Call, IGNORED},
+    host, reply,
 };
 use crate::{
-    deadline::Deadline,
     detect::{self, Guess},
     error::ApiError,
-    markup::Format,
-    office::{Document, OfficeFormat},
     service::{Service, request},
-    subtitles::{SubtitleFormat, Subtitles},
 };
 
 /// Parameters besides the file. There is one translation, so there are no alternatives.
@@ -34,108 +28,29 @@ const OPTIONS: [&str; 7] = ["source", "target", "format", "line_breaks", "model"
 /// Extensions of the files that are translated.
 pub const EXTENSIONS: [&str; 6] = [".txt", ".html", ".srt", ".vtt", ".docx", ".odt"];
 
-/// Decodes a text file.
-fn decoded(content: &[u8]) -> Result<Cow<'_, str>, ApiError> {
-    if let Some(other) = NotText::of(content) {
-        return Err(ApiError::Invalid(format!("the file {other}: {}", other.hint())));
+/// Format of a file by its name.
+fn format_of(name: &str) -> Result<FileFormat, ApiError> {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match FileFormat::of_extension(extension) {
+        Some(FileFormat::Xml) | None => Err(ApiError::Invalid(format!(
+            "Invalid request: file format not supported; expected {}",
+            EXTENSIONS.join(", ")
+        ))),
+        Some(format) => Ok(format),
     }
-    encoding::decode(content).map_err(|_| {
-        ApiError::Invalid("the file is neither UTF-8, nor UTF-16 with a byte order mark".into())
-    })
 }
 
-/// Byte order mark of UTF-8, which subtitles keep.
-const MARK: &str = "\u{feff}";
-
-/// A file to translate.
-enum File {
-    /// One text, plain or HTML.
-    Text(String),
-    Subtitles(Subtitles),
-    Document(Box<Document>),
-}
-
-impl File {
-    /// Reads a file by its extension, and sets the format of its texts. `max_bytes` limits the text of a
-    /// compressed file.
-    fn read(
-        name: &str,
-        content: &Bytes,
-        max_bytes: usize,
-        format: &mut Format,
-        deadline: &Deadline,
-    ) -> Result<Self, ApiError> {
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-        let extension = extension.unwrap_or_default();
-        if let Some(office) = OfficeFormat::of_extension(&extension) {
-            *format = Format::Html;
-            let document = Document::read(content.clone(), office, max_bytes, deadline)?;
-            return Ok(Self::Document(Box::new(document)));
+/// Beginning of a file, by which its language is detected.
+fn sample(plain: &[String]) -> String {
+    let mut sample = String::new();
+    for text in plain {
+        if sample.len() >= detect::MAX_BYTES {
+            break;
         }
-        let text = decoded(content);
-        if let Some(subtitles) = SubtitleFormat::of_extension(&extension) {
-            *format = subtitles.text_format();
-            let mut text = text?;
-            if content.starts_with(MARK.as_bytes()) {
-                text.to_mut().insert_str(0, MARK);
-            }
-            return Ok(Self::Subtitles(Subtitles::parse(&text, subtitles)));
-        }
-        match &*extension {
-            "txt" | "text" | "md" | "html" | "htm" | "xhtml" => {
-                if extension.contains("htm") {
-                    *format = Format::Html;
-                }
-                Ok(Self::Text(text?.into_owned()))
-            }
-            _ => Err(ApiError::Invalid(format!(
-                "Invalid request: file format not supported; expected {}",
-                EXTENSIONS.join(", ")
-            ))),
-        }
+        sample.push_str(text);
+        sample.push(' ');
     }
-
-    /// The texts to translate.
-    fn texts(&self) -> Vec<String> {
-        match self {
-            Self::Text(text) => vec![text.clone()],
-            Self::Subtitles(subtitles) => subtitles.texts(),
-            Self::Document(document) => document.texts(),
-        }
-    }
-
-    /// The texts without formatting, for the limits of the client.
-    fn plain_texts(&self) -> Vec<String> {
-        match self {
-            Self::Text(_) | Self::Subtitles(_) => self.texts(),
-            Self::Document(document) => document.plain_texts(),
-        }
-    }
-
-    /// Beginning of the file with its format, by which its language is detected.
-    fn sample(&self, plain: &[String], format: Format) -> (String, Format) {
-        let mut sample = String::new();
-        for text in plain {
-            if sample.len() >= detect::MAX_BYTES {
-                break;
-            }
-            sample.push_str(text);
-            sample.push(' ');
-        }
-        match self {
-            Self::Text(_) | Self::Subtitles(_) => (sample, format),
-            Self::Document(_) => (sample, Format::Text),
-        }
-    }
-
-    /// Returns the file with translations of its texts.
-    fn with_texts(self, texts: Vec<String>, deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
-        match self {
-            Self::Text(_) => Ok(texts.into_iter().next().unwrap_or_default().into_bytes()),
-            Self::Subtitles(subtitles) => Ok(subtitles.with_texts(&texts).into_bytes()),
-            Self::Document(document) => document.with_texts(&texts, deadline),
-        }
-    }
+    sample
 }
 
 /// `POST /translate_file`.
@@ -149,7 +64,7 @@ pub async fn translate_file(
         return Err(ApiError::Invalid("Invalid request: missing file parameter".into()));
     };
     call.parameters.only(&OPTIONS, &IGNORED)?;
-    let mut request = libretranslate::request(&call.parameters, &call.deadline)?;
+    let mut request = call.request()?;
     // What is read from a file takes more memory than the file, until its translation is written.
     let _permit = service.admit_document()?;
     let name = file_name(&upload.name);
@@ -170,20 +85,26 @@ async fn translated(
     upload: Upload,
 ) -> Result<(Vec<u8>, bool), ApiError> {
     let Upload { name, content } = upload;
-    let (max_bytes, mut format) = (service.limits().body, request.plan.format);
+    let (max_bytes, format) = (service.limits().body, format_of(&name)?);
     let original = content.clone();
     let deadline = call.deadline.clone();
     let read = move || {
-        let file = File::read(&name, &content, max_bytes, &mut format, &deadline)?;
+        let file = File::read(content, format, max_bytes, &deadline)?;
         let plain = file.plain_texts();
-        Ok::<_, ApiError>((file, plain, format))
+        Ok::<_, ApiError>((file, plain))
     };
-    let (file, plain, format) = service.compute(&call.deadline, read).await??;
-    request.plan.format = format;
+    let (file, plain) = service.compute(&call.deadline, read).await??;
+    // The client chooses the format of plain text.
+    if format != FileFormat::Text {
+        request.plan.format = format.text_format();
+    }
     call.access.characters(service, &plain)?;
     if request.source.is_none() {
-        let (sample, format) = file.sample(&plain, format);
-        match service.guess(request, &sample, format)? {
+        let format = match format {
+            FileFormat::Office(_) => Format::Text,
+            _ => request.plan.format,
+        };
+        match service.guess(request, &sample(&plain), format)? {
             Guess::Source(found) => request.source = Some(found.language),
             Guess::Target(_) => {
                 service.metrics.copied();
@@ -196,7 +117,7 @@ async fn translated(
     let answer = translate_in_parts(service, request, &call.deadline).await?;
     let deadline = call.deadline.renewed();
     let waiting = deadline.clone();
-    let write = move || file.with_texts(answer, &deadline);
+    let write = move || file.with_texts(&answer, &deadline);
     Ok((service.compute(&waiting, write).await??, false))
 }
 

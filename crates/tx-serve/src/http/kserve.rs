@@ -130,7 +130,7 @@ pub async fn infer(
         ..service::request::Request::new(texts, Some(source), target, call.deadline.clone())
     };
     let answer = service.translate(request).await?;
-    super::libretranslate::log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let data: Vec<&str> = answer.texts.iter().map(|text| &*text.text).collect();
     let mut result = json!({
         "model_name": model.name,

@@ -9,61 +9,14 @@ use axum::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{body::Parameters, call::Call, files, reply};
-use crate::{
-    deadline::Deadline,
-    error::ApiError,
-    layout::LineBreaks,
-    markup::Format,
-    plan::PlanOptions,
-    service::{
-        Service,
-        request::{self, TextAnswer},
-    },
+use super::{
+    call::{Call, IGNORED, OPTIONS},
+    files, reply,
 };
-
-/// Parameters that [`request()`] reads, besides the texts.
-pub const OPTIONS: [&str; 8] =
-    ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
-
-/// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
-/// that of its npm client, which means `api_key`.
-pub const IGNORED: [&str; 2] = ["secret", "apiKey"];
-
-/// Options that all interfaces read in the same way.
-///
-/// # Errors
-///
-/// If one has a value that is not accepted.
-pub fn request(parameters: &Parameters, deadline: &Deadline) -> Result<request::Request, ApiError> {
-    let source = parameters.required("source")?;
-    let format = match parameters.given("format")? {
-        None | Some("text") => Format::Text,
-        Some("html") => Format::Html,
-        Some(other) => return Err(ApiError::Invalid(format!("{other} format is not supported"))),
-    };
-    let line_breaks = match parameters.given("line_breaks")? {
-        None | Some("keep") => LineBreaks::Keep,
-        Some("join") => LineBreaks::Join,
-        Some(other) => {
-            return Err(ApiError::Invalid(format!("`line_breaks` = {other} must be keep or join")));
-        }
-    };
-    let given = |name: &str| -> Result<Option<String>, ApiError> {
-        Ok(parameters.given(name)?.map(str::to_owned))
-    };
-    Ok(request::Request {
-        texts: Vec::new(),
-        source: Some(source.to_owned()).filter(|source| source != "auto"),
-        target: parameters.required("target")?.to_owned(),
-        model: given("model")?,
-        pivot: given("pivot")?,
-        plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
-        alternatives: parameters.number("alternatives")?.unwrap_or(0),
-        beam: parameters.number("beam")?,
-        deadline: deadline.clone(),
-    })
-}
+use crate::{
+    error::ApiError,
+    service::{Service, request::TextAnswer},
+};
 
 /// `POST /translate`.
 pub async fn translate(
@@ -73,12 +26,12 @@ pub async fn translate(
     let call = Call::read(&service, request).await?;
     call.parameters.only(&[&["q"], &OPTIONS[..]].concat(), &IGNORED)?;
     let (texts, is_array) = call.parameters.texts("q")?;
-    let mut request = self::request(&call.parameters, &call.deadline)?;
+    let mut request = call.request()?;
     call.access.characters(&service, &texts)?;
     request.texts = texts;
     let (asks, detects) = (request.alternatives > 0, request.source.is_none());
     let answer = service.translate(request).await?;
-    log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let values = |of: &dyn Fn(&TextAnswer) -> Value| {
         let mut values: Vec<Value> = answer.texts.iter().map(of).collect();
         if is_array { Value::Array(values) } else { values.pop().unwrap_or_default() }
@@ -102,15 +55,6 @@ pub async fn translate(
         result["copied"] = values(&|text| text.copied.into());
     }
     Ok(reply::json(&result))
-}
-
-/// Logs translations, if the operator enabled it.
-pub fn log_texts(service: &Service, texts: &[TextAnswer]) {
-    if service.options.logs_text {
-        for text in texts {
-            tracing::info!(source = %text.source, translation = %text.text, "translation");
-        }
-    }
 }
 
 /// `POST /detect`.

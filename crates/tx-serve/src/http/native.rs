@@ -14,17 +14,15 @@ use tokio::sync::mpsc;
 use tx_infer::{
     Alignment, Attention, AttentionKind, Scored, attention_page, figure::FigureOptions,
 };
+use tx_markup::{Done, SentenceResult};
 
 use super::{
-    call::{Call, Guard},
-    libretranslate::{self, IGNORED, OPTIONS},
+    call::{Call, Guard, IGNORED, OPTIONS},
     reply,
 };
 use crate::{
     error::ApiError,
-    job::Done,
     model::Route,
-    plan::SentenceResult,
     service::{
         Service, Stream, Streamed,
         request::{self, TextAnswer},
@@ -59,7 +57,7 @@ pub async fn translate(
     parameters.only(&[&DETAILS[..], &OPTIONS].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("q")?;
     call.access.characters(&service, &texts)?;
-    let mut request = libretranslate::request(parameters, &call.deadline)?;
+    let mut request = call.request()?;
     request.texts = texts;
     let detail = Detail {
         tokens: parameters.flag("tokens")?,
@@ -78,7 +76,7 @@ pub async fn translate(
     }
     let target = request.target.clone();
     let answer = service.translate(request).await?;
-    libretranslate::log_texts(&service, &answer.texts);
+    service.log_texts(&answer.texts);
     let (shared, deadline) = (service.clone(), call.deadline.clone());
     let value = service.compute(&call.deadline, move || {
         let texts = answer.texts.iter().map(|text| {
@@ -196,7 +194,7 @@ fn events(service: Arc<Service>, stream: Stream, guard: Guard) -> Response {
 
 /// A text in the target language is one sentence, which is copied.
 async fn send_copy(service: &Service, answer: TextAnswer, sender: mpsc::Sender<Bytes>) {
-    libretranslate::log_texts(service, std::slice::from_ref(&answer));
+    service.log_texts(std::slice::from_ref(&answer));
     let TextAnswer { text, source, detected, .. } = answer;
     let sentence = json!({ "index": 0, "before": "", "source": text, "text": text });
     let done = json!({
@@ -225,7 +223,7 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
             }
             sent += 1;
             if handle.deadline().is_over() {
-                return send_error(&sender, &handle.deadline().error()).await;
+                return send_error(&sender, &handle.deadline().error().into()).await;
             }
         }
         if arrived == results.len() {
@@ -242,7 +240,7 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
             }
             Ok(Some((_, Err(error)))) => error,
             Ok(None) => ApiError::Internal,
-            Err(_) => handle.deadline().error(),
+            Err(_) => handle.deadline().error().into(),
         };
         return send_error(&sender, &error).await;
     }

@@ -2,15 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use tx_infer::Deadline;
+use tx_markup::{Done, Plan, PlanOptions, Unit};
+
 use super::request::{Alternative, TextAnswer};
-use crate::{
-    deadline::Deadline,
-    detect::Detected,
-    error::ApiError,
-    job::{Done, Unit},
-    model::Route,
-    plan::{Plan, PlanOptions},
-};
+use crate::{detect::Detected, error::ApiError, model::Route};
 
 /// A text before its translation.
 #[derive(Debug)]
@@ -36,36 +32,48 @@ pub struct Group {
     pub units: Vec<Unit>,
 }
 
-/// Plans the texts for one stage and groups them by route. Texts without a route are copied.
-///
-/// # Errors
-///
-/// If a text cannot be divided, or at the deadline.
-pub fn groups(
-    sources: Vec<Source>,
-    stage: usize,
-    options: PlanOptions,
-    deadline: &Deadline,
-) -> Result<(Vec<Group>, Vec<Source>), ApiError> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut known: HashMap<(u64, &str, &str), usize> = HashMap::new();
-    for (index, source) in sources.iter().enumerate() {
-        deadline.check()?;
-        let Some(route) = source.routes.get(stage) else { continue };
-        let mut plan = Plan::new(&source.text, &route.translator, &options, deadline)?;
-        let units = plan.take_units();
-        let entry = (index, plan, units.len());
-        let next = groups.len();
-        let group = *known.entry((route.model.id, &route.source, &route.target)).or_insert(next);
-        match groups.get_mut(group) {
-            Some(group) => {
-                group.plans.push(entry);
-                group.units.extend(units);
+/// Texts that are planned for one stage.
+#[derive(Debug)]
+pub struct Planned {
+    /// The texts with a route, grouped by it.
+    pub groups: Vec<Group>,
+    /// All texts.
+    pub sources: Vec<Source>,
+}
+
+impl Planned {
+    /// Plans the texts for one stage and groups them by route. Texts without a route are copied.
+    ///
+    /// # Errors
+    ///
+    /// If a text cannot be divided, or at the deadline.
+    pub fn new(
+        sources: Vec<Source>,
+        stage: usize,
+        options: &PlanOptions,
+        deadline: &Deadline,
+    ) -> Result<Self, ApiError> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut known: HashMap<(u64, &str, &str), usize> = HashMap::new();
+        for (index, source) in sources.iter().enumerate() {
+            deadline.check()?;
+            let Some(route) = source.routes.get(stage) else { continue };
+            let mut plan = Plan::new(&source.text, &route.translator, options, deadline)?;
+            let units = plan.take_units();
+            let entry = (index, plan, units.len());
+            let next = groups.len();
+            let group =
+                *known.entry((route.model.id, &route.source, &route.target)).or_insert(next);
+            match groups.get_mut(group) {
+                Some(group) => {
+                    group.plans.push(entry);
+                    group.units.extend(units);
+                }
+                None => groups.push(Group { route: route.clone(), plans: vec![entry], units }),
             }
-            None => groups.push(Group { route: route.clone(), plans: vec![entry], units }),
         }
+        Ok(Self { groups, sources })
     }
-    Ok((groups, sources))
 }
 
 /// Plans of a job and the results of their units.

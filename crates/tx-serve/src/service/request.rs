@@ -1,11 +1,9 @@
 //! Requests for translations, and answers to them.
 
-use crate::{
-    deadline::Deadline,
-    detect::Detected,
-    job::Done,
-    plan::{Plan, PlanOptions},
-};
+use tx_infer::Deadline;
+use tx_markup::{Done, Plan, PlanOptions};
+
+use crate::detect::Detected;
 
 /// Texts to translate with their options.
 #[derive(Debug, Clone)]

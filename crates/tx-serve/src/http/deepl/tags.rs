@@ -2,12 +2,9 @@
 //! `outline_detection`.
 
 use serde_json::Value;
+use tx_markup::{Format, TagOptions};
 
-use crate::{
-    error::ApiError,
-    http::body::Parameters,
-    markup::{Format, TagOptions},
-};
+use crate::{error::ApiError, http::body::Parameters};
 
 /// Format of the texts, and the treatment of their elements.
 ///

@@ -16,8 +16,9 @@ mod xml;
 mod tests;
 
 use bytes::Bytes;
+use tx_infer::Deadline;
 
-use crate::{deadline::Deadline, error::ApiError};
+use crate::error::MarkupError;
 use archive::Archive;
 use odt::Superscripts;
 use paragraph::{Paragraph, copy_parts};
@@ -66,15 +67,6 @@ const GROWTH: usize = 2;
 const MAX_NODES: usize = 1_000_000;
 
 impl OfficeFormat {
-    /// Format of files with this extension, in lower case.
-    pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension {
-            "docx" => Some(Self::Docx),
-            "odt" => Some(Self::Odt),
-            _ => None,
-        }
-    }
-
     /// Extension of files, which names the format in messages.
     fn extension(self) -> &'static str {
         match self {
@@ -114,8 +106,8 @@ impl OfficeFormat {
         }
     }
 
-    fn invalid(self, problem: impl std::fmt::Display) -> ApiError {
-        ApiError::Invalid(format!("the file is not a {} document: {problem}", self.extension()))
+    fn invalid(self, problem: impl std::fmt::Display) -> MarkupError {
+        MarkupError::Invalid(format!("the file is not a {} document: {problem}", self.extension()))
     }
 }
 
@@ -124,14 +116,14 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`ApiError::Invalid`] if it is no document of `format`; [`ApiError::TooLarge`] if its XML or its text
+    /// [`MarkupError::Invalid`] if it is no document of `format`; [`MarkupError::TooLarge`] if its XML or its text
     /// exceeds the limits, as in a decompression bomb; that of `deadline`.
     pub fn read(
         content: Bytes,
         format: OfficeFormat,
         max_bytes: usize,
         deadline: &Deadline,
-    ) -> Result<Self, ApiError> {
+    ) -> Result<Self, MarkupError> {
         let mut archive = Archive::new(content).map_err(|problem| format.invalid(problem))?;
         let names = archive.names().map_err(|problem| format.invalid(problem))?;
         if !names.iter().any(|name| name == format.main()) {
@@ -159,7 +151,7 @@ impl Document {
         }
         let text: usize = paragraphs.iter().map(|paragraph| paragraph.plain.len()).sum();
         if text > max_bytes {
-            return Err(ApiError::TooLarge(format!(
+            return Err(MarkupError::TooLarge(format!(
                 "the text of the document has {text} bytes; the limit is {max_bytes}"
             )));
         }
@@ -180,16 +172,20 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`ApiError::Invalid`] if a file of the archive cannot be copied; [`ApiError::TooLarge`] if the XML
+    /// [`MarkupError::Invalid`] if a file of the archive cannot be copied; [`MarkupError::TooLarge`] if the XML
     /// exceeds the limit; that of `deadline`.
-    pub fn with_texts(&self, texts: &[String], deadline: &Deadline) -> Result<Vec<u8>, ApiError> {
+    pub fn with_texts(
+        &self,
+        texts: &[String],
+        deadline: &Deadline,
+    ) -> Result<Vec<u8>, MarkupError> {
         let (mut left, mut replaced) = (self.max_xml, Vec::with_capacity(self.files.len()));
         for (index, pieces) in &self.files {
             let mut xml = Xml::new(left);
             self.write(pieces, texts, deadline, &mut xml);
             deadline.check()?;
             let Some(xml) = xml.finish() else {
-                return Err(ApiError::TooLarge(format!(
+                return Err(MarkupError::TooLarge(format!(
                     "the translated document has more than {} bytes of XML",
                     self.max_xml
                 )));
@@ -198,7 +194,7 @@ impl Document {
             replaced.push((*index, xml));
         }
         let failed =
-            |problem| ApiError::Invalid(format!("the document cannot be written: {problem}"));
+            |problem| MarkupError::Invalid(format!("the document cannot be written: {problem}"));
         self.archive.with_files(replaced).map_err(failed)
     }
 

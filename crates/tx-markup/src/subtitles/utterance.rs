@@ -1,6 +1,6 @@
 //! Lines of a cue that one person says, and their layout.
 
-use super::{Line, is_timing};
+use super::{Line, is_number, is_timing};
 
 /// Maximum number of characters of the name of a speaker.
 const NAME: usize = 30;
@@ -41,7 +41,7 @@ impl Utterance {
     pub fn write(&self, text: &str, file: &mut String) {
         let Some((last, others)) = self.endings.split_last() else { return };
         let mut endings = others.iter();
-        let lines = wrapped(text.trim(), self.endings.len());
+        let lines = self.wrapped(text.trim());
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {
                 file.push_str(endings.next().map_or("\n", String::as_str));
@@ -59,6 +59,40 @@ impl Utterance {
         }
         file.push_str(last);
     }
+
+    /// Divides a text into lines of similar length, at most as many as before. A line ends at a single space, so
+    /// that reading the lines again joins them to the same text, and only where the next line does not read as
+    /// the beginning of another utterance or cue.
+    fn wrapped<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let words = words(text);
+        let total: usize = words.iter().map(|(_, length)| length + 1).sum();
+        let width = total.saturating_sub(1).div_ceil(self.endings.len().max(1));
+        let whole = [&self.prefix, text, &self.suffix].concat();
+        let last = whole.trim_end().chars().next_back();
+        let mut bracket = closing_bracket(&whole);
+        let (mut result, mut start, mut column, mut end) = (Vec::new(), 0, 0, 0);
+        for (next, length) in words {
+            let is_full =
+                column > 0 && result.len() + 1 < self.endings.len() && column + length / 2 >= width;
+            let (before, after) = text.split_at(end);
+            // Neither line may be a description.
+            let may_end = |bracket: char| !before.ends_with(bracket);
+            let may_follow = |bracket| Some(bracket) != last;
+            if is_full
+                && bracket.is_none_or(may_end)
+                && closing_bracket(after).is_none_or(may_follow)
+                && !begins(after)
+            {
+                result.push(text[start..end].trim());
+                (start, column) = (end, 0);
+                bracket = closing_bracket(after);
+            }
+            column += length + usize::from(column > 0);
+            end = next;
+        }
+        result.push(text[start..].trim());
+        result
+    }
 }
 
 /// Divides the lines of a cue into utterances. One begins at a dash of a dialog, at `>>`, at the name of a
@@ -66,15 +100,24 @@ impl Utterance {
 pub fn divided<'l, 'a>(lines: &'l [Line<'a>]) -> impl Iterator<Item = &'l [Line<'a>]> {
     let dashes = lines.iter().filter(|line| dash(line.text).is_some()).count();
     lines.chunk_by(move |before, line| {
-        // A single dash before a word in lower case continues the sentence.
+        // A single dash before a word in lower case continues the sentence, as does one without a word.
+        let is_beginning = |c: char| !c.is_lowercase();
         let is_dialog = dash(line.text)
-            .is_some_and(|rest| dashes > 1 || !rest.trim_start().starts_with(char::is_lowercase));
+            .is_some_and(|rest| dashes > 1 || rest.trim_start().starts_with(is_beginning));
         !(is_dialog
             || is_speaker(line.text)
             || without_tags(line.text).starts_with(is_note)
             || is_description(line.text)
             || is_description(before.text))
     })
+}
+
+/// Whether a line in an utterance could be read as the beginning of another one, or as the number of a cue.
+fn begins(line: &str) -> bool {
+    dash(line).is_some()
+        || without_tags(line).starts_with(is_note)
+        || is_speaker(line)
+        || is_number(line)
 }
 
 /// Returns the text after the dash or arrows of a dialog.
@@ -124,26 +167,33 @@ pub fn tag_length(text: &str) -> Option<usize> {
 /// Whether a line begins with a voice tag, or a name in capital letters and a colon.
 fn is_speaker(line: &str) -> bool {
     let line = line.trim_start();
-    if line.starts_with("<v ") || line.starts_with("<v.") {
-        return true;
-    }
-    named(without_tags(line)).is_some()
+    let is_voice = ["<v ", "<v."].iter().any(|tag| line.starts_with(tag));
+    is_voice && tag_length(line).is_some() || named(without_tags(line)).is_some()
 }
 
 /// Returns the text after a name in capital letters and a colon.
 fn named(line: &str) -> Option<&str> {
-    let (name, text) = line.split_once(':')?;
+    // The line may be the rest of a long text.
+    let end = line.char_indices().nth(NAME + 1).map_or(line.len(), |(at, _)| at);
+    let (name, _) = line[..end].split_once(':')?;
     let is_name = |c: char| c.is_uppercase() || c.is_numeric() || " .'’-".contains(c);
-    let is_named = name.chars().take(NAME + 1).count() <= NAME
-        && name.chars().filter(|c| c.is_uppercase()).count() > 1
-        && name.chars().all(is_name);
-    is_named.then_some(text)
+    let is_named =
+        name.chars().filter(|c| c.is_uppercase()).count() > 1 && name.chars().all(is_name);
+    is_named.then(|| &line[name.len() + 1..])
 }
 
 /// Whether a line is a description of a sound, in brackets.
 fn is_description(line: &str) -> bool {
-    let line = without_tags(line).trim_end();
-    (line.starts_with('[') && line.ends_with(']')) || (line.starts_with('(') && line.ends_with(')'))
+    closing_bracket(line).is_some_and(|bracket| line.trim_end().ends_with(bracket))
+}
+
+/// Returns the bracket that closes the one at the beginning of a line.
+fn closing_bracket(line: &str) -> Option<char> {
+    match without_tags(line).chars().next()? {
+        '[' => Some(']'),
+        '(' => Some(')'),
+        _ => None,
+    }
 }
 
 fn is_dash(c: char) -> bool {
@@ -154,25 +204,8 @@ fn is_note(c: char) -> bool {
     matches!(c, '♩' | '♪' | '♫' | '♬' | '#' | '¶')
 }
 
-/// Divides a text into at most so many lines of similar length, between words. Tags have no length.
-fn wrapped(text: &str, lines: usize) -> Vec<&str> {
-    let words: Vec<(usize, usize)> = words(text);
-    let total: usize = words.iter().map(|(_, length)| length + 1).sum();
-    let width = total.saturating_sub(1).div_ceil(lines.max(1));
-    let (mut result, mut start, mut column, mut end) = (Vec::new(), 0, 0, 0);
-    for (next, length) in words {
-        if column > 0 && result.len() + 1 < lines && column + length / 2 >= width {
-            result.push(text[start..end].trim());
-            (start, column) = (end, 0);
-        }
-        column += length + usize::from(column > 0);
-        end = next;
-    }
-    result.push(text[start..].trim());
-    result
-}
-
-/// The end of each word and its length in characters. A space inside of a tag is part of it.
+/// The end of each word and its length in characters. A space inside of a tag, or beside another space, is
+/// part of a word. Tags have no length.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let (mut words, mut at, mut length) = (Vec::new(), 0, 0);
     while let Some(c) = text[at..].chars().next() {
@@ -180,10 +213,16 @@ fn words(text: &str) -> Vec<(usize, usize)> {
             at += tag;
             continue;
         }
-        if c == ' ' && length > 0 {
+        let is_between = |other: Option<char>| other.is_some_and(|c| !c.is_whitespace());
+        let (before, after) = (&text[..at], &text[at + c.len_utf8()..]);
+        if c == ' '
+            && length > 0
+            && is_between(before.chars().next_back())
+            && is_between(after.chars().next())
+        {
             words.push((at, length));
             length = 0;
-        } else if c != ' ' {
+        } else if !c.is_whitespace() {
             length += 1;
         }
         at += c.len_utf8();

@@ -117,6 +117,24 @@ pub fn parts(document: &str, options: &TagOptions) -> Result<Vec<Part>, String> 
     Ok(assembly.end(WHITE_SPACE))
 }
 
+/// Checks that the declaration of a document states the encoding in which its translation is written.
+///
+/// # Errors
+///
+/// The problem, if it states another one.
+pub fn check_encoding(document: &str) -> Result<(), String> {
+    let declaration = document.strip_prefix("<?xml").and_then(|rest| rest.split_once("?>"));
+    let Some((_, rest)) = declaration.and_then(|(text, _)| text.split_once("encoding")) else {
+        return Ok(());
+    };
+    let encoding = rest.trim_start_matches(|c: char| c == '=' || c.is_whitespace());
+    let encoding = encoding.split(['"', '\'']).nth(1).unwrap_or_default();
+    if encoding.eq_ignore_ascii_case("utf-8") {
+        return Ok(());
+    }
+    Err(format!("the file declares the encoding `{encoding}`; expected UTF-8"))
+}
+
 /// Adds a CDATA section, whose text is translated apart and stays in a section. Tags in it are kept.
 fn cdata(raw: &str, assembly: &mut Assembly) {
     const START: &str = "<![CDATA[";

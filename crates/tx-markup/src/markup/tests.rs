@@ -9,9 +9,10 @@ use tx_infer::{Alignment, Translation};
 
 use super::*;
 use crate::{
+    error::MarkupError,
     fixture,
-    job::{Done, Unit},
-    plan::{Plan, PlanError, PlanOptions},
+    plan::{Plan, PlanOptions},
+    unit::{Done, Unit},
 };
 
 /// Translates each unit to its upper case. The model of the tests has no vocabulary for most words, but its
@@ -30,8 +31,8 @@ fn options(format: Format) -> PlanOptions {
     PlanOptions { format, ..PlanOptions::default() }
 }
 
-fn translated_with(text: &str, options: &PlanOptions) -> Result<String, PlanError> {
-    let mut plan = Plan::new(text, &fixture::route().translator, options, &fixture::deadline())?;
+fn translated_with(text: &str, options: &PlanOptions) -> Result<String, MarkupError> {
+    let mut plan = Plan::new(text, fixture::translator(), options, &fixture::deadline())?;
     let results: Vec<Done> = plan.take_units().iter().map(done).collect();
     Ok(plan.finish(&results, 0))
 }
@@ -262,7 +263,7 @@ fn xml_is_xml() {
     );
     for wrong in ["<a>one", "one</a>", "<a>one</b>", "<a", "one < two", "<a b=\">x"] {
         let error = translated_with(wrong, &options(Format::Xml));
-        assert!(matches!(error, Err(PlanError::Markup(_))), "{wrong}: {error:?}");
+        assert!(matches!(error, Err(MarkupError::Invalid(_))), "{wrong}: {error:?}");
     }
 }
 
@@ -272,8 +273,7 @@ fn elements_of_xml_are_ignored_and_split_by_name() {
     let found = |source: &str, tags: TagOptions| {
         let options = PlanOptions { tags: Arc::new(tags), ..options(Format::Xml) };
         let mut plan =
-            Plan::new(source, &fixture::route().translator, &options, &fixture::deadline())
-                .unwrap();
+            Plan::new(source, fixture::translator(), &options, &fixture::deadline()).unwrap();
         let units = plan.take_units();
         let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
         let results: Vec<Done> = units.iter().map(done).collect();
@@ -577,10 +577,9 @@ fn is_glued(html: &str) -> [bool; 2] {
 /// Depth and number of elements cost time in proportion, and no stack.
 #[test]
 fn deep_markup_costs_linear_time_and_no_stack() {
-    let route = fixture::route();
+    let translator = fixture::translator();
     let found = |format: Format, text: &str| {
-        let mut plan =
-            Plan::new(text, &route.translator, &options(format), &fixture::deadline()).unwrap();
+        let mut plan = Plan::new(text, translator, &options(format), &fixture::deadline()).unwrap();
         let results: Vec<Done> = plan.take_units().iter().map(done).collect();
         plan.finish(&results, 0)
     };

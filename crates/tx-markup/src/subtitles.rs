@@ -52,15 +52,6 @@ impl Line<'_> {
 }
 
 impl SubtitleFormat {
-    /// Format of files with this extension, in lower case.
-    pub fn of_extension(extension: &str) -> Option<Self> {
-        match extension {
-            "srt" => Some(Self::Srt),
-            "vtt" => Some(Self::Vtt),
-            _ => None,
-        }
-    }
-
     /// Format of the texts.
     pub fn text_format(self) -> Format {
         match self {
@@ -179,19 +170,24 @@ impl Subtitles {
 /// there is none. `cue` is the first line of the cue before.
 fn identifier(lines: &[Line<'_>], cue: Option<usize>, format: SubtitleFormat) -> usize {
     let first = cue.unwrap_or_default();
-    let is_number = |line: &Line<'_>| {
-        let number = line.text.trim_start_matches('\u{feff}').trim();
-        !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
-    };
     let Some(last) = lines.iter().rposition(|line| !line.is_blank()).filter(|at| *at >= first)
     else {
         return lines.len();
     };
-    let is_name = format == SubtitleFormat::Vtt
-        && last + 1 == lines.len()
-        && last > first
-        && lines[last - 1].is_blank();
-    if is_name || is_number(&lines[last]) { last } else { lines.len() }
+    if is_number(lines[last].text) {
+        return last;
+    }
+    // Programs read lines between an empty one and the times as an identifier, or skip them.
+    match lines[first..].iter().rposition(|line| line.is_blank()) {
+        Some(blank) if format == SubtitleFormat::Vtt => first + blank + 1,
+        Some(_) | None => lines.len(),
+    }
+}
+
+/// Whether a line is the number of a cue.
+fn is_number(line: &str) -> bool {
+    let number = line.trim_start_matches('\u{feff}').trim();
+    !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
 /// Whether a line has the times of a cue: `00:00:01,000 --> 00:00:02,000`, also without hours, with other

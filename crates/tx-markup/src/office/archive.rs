@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Write};
 use bytes::Bytes;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-use crate::error::ApiError;
+use crate::error::MarkupError;
 
 /// An archive in memory.
 #[derive(Debug, Clone)]
@@ -55,11 +55,11 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// [`ApiError::TooLarge`] if it is larger, whatever size the archive states; [`ApiError::Invalid`] if it
+    /// [`MarkupError::TooLarge`] if it is larger, whatever size the archive states; [`MarkupError::Invalid`] if it
     /// cannot be read.
-    pub fn read(&mut self, index: usize, max_bytes: usize) -> Result<Vec<u8>, ApiError> {
+    pub fn read(&mut self, index: usize, max_bytes: usize) -> Result<Vec<u8>, MarkupError> {
         let invalid = |error: &dyn std::fmt::Display| {
-            ApiError::Invalid(format!("a file of the document cannot be read: {error}"))
+            MarkupError::Invalid(format!("a file of the document cannot be read: {error}"))
         };
         let file = self.zip.by_index(index).map_err(|error| invalid(&error))?;
         // The formats permit no other method. Zstandard would allocate its window first.
@@ -73,7 +73,7 @@ impl Archive {
         let limit = (max_bytes as u64).saturating_add(1);
         file.take(limit).read_to_end(&mut content).map_err(|error| invalid(&error))?;
         if content.len() > max_bytes {
-            return Err(ApiError::TooLarge(format!(
+            return Err(MarkupError::TooLarge(format!(
                 "the document has more than {max_bytes} bytes of XML"
             )));
         }

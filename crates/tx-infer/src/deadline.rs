@@ -1,10 +1,8 @@
-//! Time limit of a request, which work on blocking threads checks.
+//! Time limit of a request, which work that blocks checks.
 
 use std::time::{Duration, Instant};
 
-use tx_infer::Cancellation;
-
-use crate::error::ApiError;
+use crate::cancellation::Cancellation;
 
 /// End of the time of a request, and a flag that is set when its client leaves.
 ///
@@ -16,6 +14,11 @@ pub struct Deadline {
     limit: Duration,
     left: Cancellation,
 }
+
+/// The time of a request is over, or nobody waits for its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request took longer than {} s", .0.as_secs_f64())]
+pub struct Overdue(pub Duration);
 
 /// Guard of a client: dropping it, as the end of its connection does, sets the flag of its
 /// [`Deadline`].
@@ -47,8 +50,8 @@ impl Deadline {
     ///
     /// # Errors
     ///
-    /// [`ApiError::Timeout`] if the time is over, or the client has left, who then does not see it.
-    pub fn check(&self) -> Result<(), ApiError> {
+    /// If the time is over, or the client has left, who then does not see it.
+    pub fn check(&self) -> Result<(), Overdue> {
         if self.is_over() { Err(self.error()) } else { Ok(()) }
     }
 
@@ -58,8 +61,8 @@ impl Deadline {
     }
 
     /// The error of a request whose time is over.
-    pub fn error(&self) -> ApiError {
-        ApiError::Timeout(self.limit)
+    pub fn error(&self) -> Overdue {
+        Overdue(self.limit)
     }
 
     /// Time at which nobody waits any longer.

@@ -54,7 +54,9 @@ impl Tags {
         while let Some(at) = rest.find('<') {
             let (before, tag) = rest.split_at(at);
             restored.push_str(before);
-            let length = tag.find('>').map_or(tag.len(), |end| end + 1);
+            // A `<` that begins no tag is followed by text.
+            let length = tag[1..].find(['<', '>']).map_or(tag.len(), |end| end + 1);
+            let length = length + usize::from(tag[length..].starts_with('>'));
             let (tag, after) = tag.split_at(length);
             rest = after;
             match self.original(tag) {

@@ -7,14 +7,12 @@ use std::{
 };
 
 use tx_infer::{
-    InferError, Translator,
+    Deadline, Translator,
     tx_text::{spacing::needs_space, special::UNK},
 };
 
 use crate::{
-    deadline::Deadline,
-    error::ApiError,
-    job::{Done, Unit},
+    error::MarkupError,
     layout::LineBreaks,
     markup::{
         Format, Inline, InlineKind, Part as Document, Segment, TagOptions, has_words, html,
@@ -23,6 +21,7 @@ use crate::{
         segment::{WhiteSpace, normalized},
         xml,
     },
+    unit::{Done, Unit},
 };
 
 /// A text that is divided into sentences.
@@ -101,34 +100,6 @@ pub struct PlanOptions {
     pub tags: Arc<TagOptions>,
 }
 
-/// Error of dividing a text.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// The text cannot be tokenized.
-    #[error("a text could not be divided into sentences")]
-    Infer(#[from] InferError),
-    /// The text is not of its format.
-    #[error("the text is not well-formed XML: {0}")]
-    Markup(String),
-    /// Nobody waits for the answer.
-    #[error(transparent)]
-    Late(ApiError),
-}
-
-impl From<PlanError> for ApiError {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Infer(error) => {
-                tracing::error!(%error, "a text could not be divided into sentences");
-                Self::Internal
-            }
-            PlanError::Markup(_) => Self::Invalid(error.to_string()),
-            PlanError::Late(error) => error,
-        }
-    }
-}
-
 /// Creates the sentences of a plan.
 struct Planner<'a> {
     translator: &'a Translator,
@@ -149,7 +120,7 @@ impl Plan {
         translator: &Translator,
         options: &PlanOptions,
         deadline: &Deadline,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, MarkupError> {
         let parts = match options.format {
             Format::Text | Format::Cdata => {
                 let text = options.line_breaks.apply(text);
@@ -159,7 +130,10 @@ impl Plan {
                 segments.into_iter().map(part).collect()
             }
             Format::Html => html::parts(text, &options.tags),
-            Format::Xml => xml::parts(text, &options.tags).map_err(PlanError::Markup)?,
+            Format::Xml => xml::parts(text, &options.tags).map_err(|problem| {
+                let problem = format!("the text is not well-formed XML: {problem}");
+                MarkupError::Invalid(problem)
+            })?,
         };
         let mut planner = Planner {
             translator,
@@ -168,7 +142,7 @@ impl Plan {
             symbols: HashMap::new(),
         };
         for part in parts {
-            deadline.check().map_err(PlanError::Late)?;
+            deadline.check()?;
             match part {
                 Document::Verbatim(raw) => planner.plan.parts.push(Part::Verbatim(raw)),
                 Document::Segment { segment, format } => planner.paragraph(segment, format)?,
@@ -279,7 +253,7 @@ impl Plan {
 impl Planner<'_> {
     /// Adds a paragraph. Markup between two sentences stays there, and so does an element around whole
     /// sentences.
-    fn paragraph(&mut self, segment: Segment, format: Format) -> Result<(), PlanError> {
+    fn paragraph(&mut self, segment: Segment, format: Format) -> Result<(), MarkupError> {
         let Segment { text, inlines } = segment;
         let spans = self.translator.spans(&text)?;
         let partners = partners(&inlines);
@@ -458,7 +432,7 @@ mod tests {
 
     fn translated(text: &str, options: PlanOptions) -> String {
         let mut plan =
-            Plan::new(text, &fixture::route().translator, &options, &fixture::deadline()).unwrap();
+            Plan::new(text, fixture::translator(), &options, &fixture::deadline()).unwrap();
         let units = plan.take_units();
         plan.finish(&results(&units), 0)
     }
@@ -530,7 +504,7 @@ mod tests {
         let options = PlanOptions { align: true, ..PlanOptions::default() };
         let mut plan = Plan::new(
             "One two. 3. Four {x}.",
-            &fixture::route().translator,
+            fixture::translator(),
             &options,
             &fixture::deadline(),
         )

@@ -174,3 +174,100 @@ fn no_line_of_a_text_becomes_the_times_of_a_cue() {
     assert_eq!(found, format!("1\n{time}\nit opens at noon\n10:30 → 11:45\n"));
     assert_eq!(Subtitles::parse(&found, SubtitleFormat::Srt).texts().len(), 1);
 }
+
+/// Texts that could be divided before a word that begins another utterance, or is the number of a cue. By
+/// hand: half of their length, without the space there, is at that word.
+#[test]
+fn no_line_of_a_text_becomes_another_utterance() {
+    let time = "00:00:01,000 --> 00:00:02,000";
+    for (before, text, after) in [
+        (
+            "- Yes.\n- one\ntwo\n",
+            "The cat sleeps - Now it is",
+            "- Yes.\n- The cat sleeps -\nNow it is\n",
+        ),
+        ("one\ntwo\n", "Tom cat sleep ANN: Now it is", "Tom cat sleep ANN:\nNow it is\n"),
+        ("one\ntwo\n", "Yes sir >> Now it is", "Yes sir >>\nNow it is\n"),
+        ("one\ntwo\n", "la la la ♪ la la la", "la la la ♪\nla la la\n"),
+        ("one\ntwo\n", "they are 4242", "they are 4242\n"),
+        ("one\ntwo\n", "who is [the cat]", "who is [the\ncat]\n"),
+        ("one\ntwo\n", "[a dog] barks", "[a dog] barks\n"),
+        ("one\ntwo\n", "a\u{b} b\u{b} \u{b} c", "a\u{b} b\u{b} \u{b} c\n"),
+    ] {
+        let subtitles = Subtitles::parse(&format!("{time}\n{before}{time}\nend"), Srt);
+        let mut texts = subtitles.texts();
+        let changed = texts.len() - 2;
+        texts[changed] = text.to_owned();
+        let found = subtitles.with_texts(&texts);
+        assert_eq!(found, format!("{time}\n{after}{time}\nend"));
+        assert_eq!(Subtitles::parse(&found, Srt).texts(), texts);
+    }
+    // A dash without a word is in a sentence, on one line as on several.
+    assert_eq!(texts(&format!("{time}\nyes\n-\nno"), Srt), ["yes - no"]);
+    assert_eq!(texts(&format!("{time}\nyes\n- no"), Srt), ["yes - no"]);
+    // Lines between an empty one and the times of a cue are its identifier in WebVTT.
+    let file = format!("{time}\none\n\ntwo\nthree\n{time}\nfour");
+    assert_eq!(texts(&file, Vtt), ["one", "four"]);
+    assert_eq!(texts(&file, Srt), ["one", "two three", "four"]);
+}
+
+/// A file that is written with its own texts has the same texts, whatever it consists of.
+#[test]
+fn files_of_any_pieces_keep_their_utterances() {
+    use rand::{RngExt, SeedableRng};
+
+    let pieces = [
+        "- ",
+        "-",
+        ">>",
+        "&gt;&gt;",
+        "a",
+        "Bcd",
+        "éf",
+        "ANN:",
+        "42",
+        "[",
+        "]",
+        "(",
+        ")",
+        "♪",
+        "<i>",
+        "</i>",
+        "<v Ann>",
+        "<v Ann",
+        "<",
+        ">",
+        "<x-0>",
+        "{\\an8}",
+        " ",
+        " ",
+        " ",
+        "\t",
+        "\u{b}",
+        "\u{a0}",
+        "\n",
+        "\n",
+        "\n",
+        "\r",
+        "\r\n",
+        "10:30",
+        "-->",
+        "->",
+        "1,5",
+        "\n00:01 --> 00:02\n",
+        "\n00:01 --> 00:02\n",
+        "NOTE",
+    ];
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(7);
+    for _ in 0..5_000 {
+        let count = random.random_range(1..40);
+        let file = (0..count).map(|_| pieces[random.random_range(0..pieces.len())]);
+        let file = ["00:00 --> 00:01\n", &file.collect::<String>()].concat();
+        for format in [Srt, Vtt] {
+            let subtitles = Subtitles::parse(&file, format);
+            let written = subtitles.with_texts(&subtitles.texts());
+            let found = texts(&written, format);
+            assert_eq!(found.len(), subtitles.texts().len(), "{file:?} {written:?}");
+        }
+    }
+}

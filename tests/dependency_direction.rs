@@ -25,7 +25,10 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("tx-serve", &["tx-infer", "tx-markup"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
-    ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-markup", "tx-serve"]),
+    (
+        "translate",
+        &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-markup", "tx-serve", "tx-text"],
+    ),
     // Tests only.
     ("tx-testing", &[]),
     ("tx-tests", &[]),
@@ -38,7 +41,7 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 7] = [
     ("tx-convert", &["tx-engine"]),
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),
-    ("translate", &["tx-model", "tx-text"]),
+    ("translate", &["tx-model"]),
     (
         "tx-tests",
         &[

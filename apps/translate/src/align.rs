@@ -8,8 +8,8 @@ use tx_cli::terminal::stdout;
 use tx_infer::{
     Aligner, Alignment, AlignmentOptions, Bundle, InferError, PairTokenizer, TaskKind, Tokens,
     Translation,
-    tx_text::{Lines, TextError},
 };
+use tx_text::{Lines, TextError};
 
 use crate::{
     args::model::{DeviceArgs, LanguageArgs, ModelArgs, PairArgs},

@@ -17,7 +17,7 @@ use tx_cli::{
     failure, free_text,
     manual::{CompletionsArgs, ManualArgs},
 };
-use tx_infer::tx_text::InvalidUtf8;
+use tx_text::InvalidUtf8;
 
 #[cfg(feature = "serve")]
 use crate::serve::ServeArgs;

@@ -14,8 +14,8 @@ use tx_infer::{
     attention_page::html,
     figure::{FigureOptions, svg},
     file::write_whole,
-    tx_text::is_blank,
 };
+use tx_text::is_blank;
 
 use crate::{
     args::{

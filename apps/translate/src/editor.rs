@@ -9,7 +9,7 @@ use std::{
 
 use rustyline::{DefaultEditor, error::ReadlineError};
 use tx_cli::terminal::stderr;
-use tx_infer::tx_text::is_blank;
+use tx_text::is_blank;
 
 use crate::usage::Usage;
 

@@ -8,10 +8,8 @@ use std::{
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tx_cli::terminal::{stderr, stdout};
-use tx_infer::{
-    Bundle, Device, Generator, TargetScore, TaskKind, Translator,
-    tx_text::{Lines, TextError},
-};
+use tx_infer::{Bundle, Device, Generator, TargetScore, TaskKind, Translator};
+use tx_text::{Lines, TextError};
 
 use crate::{
     args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs},

@@ -2,7 +2,8 @@
 
 use tx_cli::Failure;
 use tx_convert::ConvertError;
-use tx_infer::{InferError, device::DeviceError, tx_text::TextError};
+use tx_infer::{InferError, device::DeviceError};
+use tx_text::TextError;
 
 use crate::usage::Usage;
 

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tx_infer::tx_text::{InvalidUtf8, Lines, TextError};
+use tx_text::{InvalidUtf8, Lines, TextError};
 
 /// Time to wait for further lines after the first of a window, so that lines written together are
 /// translated together.

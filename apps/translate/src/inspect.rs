@@ -4,10 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use tx_cli::terminal::{printable, stdout};
-use tx_infer::{
-    BundleInfo, ModelTask,
-    tx_text::{Tokenizer, special::SpecialTokens},
-};
+use tx_infer::{BundleInfo, ModelTask};
+use tx_text::{Tokenizer, special::SpecialTokens};
 
 use crate::args::model::{BatchArgs, ModelArgs};
 

@@ -17,8 +17,8 @@ use tx_infer::{
         tuning::{TuningOptions, tune},
         weights::Weights,
     },
-    tx_text::{Lines, lines::read_lines},
 };
+use tx_text::{Lines, lines::read_lines};
 
 use crate::args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs};
 

@@ -16,10 +16,8 @@ use tx_eval::{
     confidence::{self, Resampling},
     paired::{self, SystemResult},
 };
-use tx_infer::{
-    Bundle, Sampling,
-    tx_text::{Lines, TextError, lines::read_lines},
-};
+use tx_infer::{Bundle, Sampling};
+use tx_text::{Lines, TextError, lines::read_lines};
 
 use crate::usage::Usage;
 

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use tx_infer::{
-    Bundle, Device, ShortlistBuilder, ShortlistOptions, TaskKind, Translator, tx_text::is_blank,
-};
+use tx_infer::{Bundle, Device, ShortlistBuilder, ShortlistOptions, TaskKind, Translator};
+use tx_text::is_blank;
 
 use crate::{
     align::Pairs,

@@ -7,10 +7,8 @@ use std::{
 
 use anyhow::bail;
 use tx_cli::{allocator::SmallPages, terminal::stdout};
-use tx_infer::{
-    Aligner, Bundle, Cancellation, Device, Line, Translation,
-    tx_text::{InvalidUtf8, Lines},
-};
+use tx_infer::{Aligner, Bundle, Cancellation, Device, Line, Translation};
+use tx_text::{InvalidUtf8, Lines};
 
 use crate::{
     align::TextAligner,

@@ -4,7 +4,8 @@ use std::io::{self, BufWriter, Write};
 
 use serde_json::json;
 use tx_cli::terminal::{stderr, stdout};
-use tx_infer::{Generator, TextScore, tx_text::Lines};
+use tx_infer::{Generator, TextScore};
+use tx_text::Lines;
 
 use super::{ForceArgs, WINDOW};
 

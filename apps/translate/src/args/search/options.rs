@@ -2,10 +2,10 @@
 
 use tx_infer::{
     EarlyStopping, Generator, InferError, LengthNorm, Sampling, SearchOptions, Translator,
-    tx_text::{
-        Tokenizer,
-        special::{EOS, UNK},
-    },
+};
+use tx_text::{
+    Tokenizer,
+    special::{EOS, UNK},
 };
 
 use super::SearchArgs;

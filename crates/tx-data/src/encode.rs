@@ -5,7 +5,7 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
 
-use crate::{annotation::PairAnnotation, error::DataError, labels::Labels};
+use crate::{error::DataError, labels::Labels};
 
 /// Sentence as token ids, special tokens included, with its translation or its class.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,32 @@ impl EncodedPair {
             link.target += if link.target < position { 0 } else { ids.len() };
         }
     }
+}
+
+/// Facts about a pair besides its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairAnnotation {
+    /// Factor of the loss of the pair.
+    pub weight: f32,
+    /// Word alignment: links between words of a [`SentencePair`], or between tokens of an
+    /// [`EncodedPair`].
+    pub links: Vec<Link>,
+}
+
+impl Default for PairAnnotation {
+    /// Weight 1, without links.
+    fn default() -> Self {
+        Self { weight: 1.0, links: Vec::new() }
+    }
+}
+
+/// Link of a word alignment; both positions are from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link {
+    /// Position in the source.
+    pub source: usize,
+    /// Position in the target.
+    pub target: usize,
 }
 
 /// Content of the target side of a corpus.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tx_data::{
-    AddedIds, CleaningReport, DataError, EncodingReport, Mixture, MixturePart, PairStore,
+    AddedIds, CleaningReport, DataError, EncodingReport, MixturePart, PairStore,
     encode::encode_corpus,
     pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
     prepared::PreparedCorpus,
@@ -201,7 +201,7 @@ impl PairData {
                 corpora: summaries,
                 languages,
             },
-            train: Mixture::new(parts).into(),
+            train: parts,
             sets,
         })
     }

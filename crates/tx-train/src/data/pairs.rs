@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use tx_data::{
-    DataError, Mixture, MixturePart, PairStore,
+    DataError, MixturePart, PairStore,
     encode::{EncodedPair, encode_corpus},
     pipeline::{CleanCorpus, Control, MemoryCorpus, Progress},
     prepared::{Preparation, PreparedCorpus, ShardInputs, Verification, prepare, prepare_shards},
@@ -39,7 +39,7 @@ const VOCABULARY_PAIRS: usize = 1_000_000;
 /// Encoded training and validation pairs of a run.
 pub(crate) struct PairData {
     pub summary: DataSummary,
-    pub train: PairStore,
+    pub train: Vec<MixturePart>,
     /// Validation sets, at least one.
     pub sets: Vec<ValidationSet>,
 }
@@ -100,16 +100,15 @@ impl PairData {
         let fingerprint = &mut self.summary.fingerprints.training;
         *fingerprint = format!("{fingerprint}; replay: {}", found.training);
 
-        let (training, available) = (self.train.len(), encoded.training.len());
+        let training = self.train.iter().map(|part| part.per_epoch).sum();
+        let available = encoded.training.len();
         let count = replay.pairs_per_epoch(training);
         (access.print)(&format!(
             "replay: {report}; each epoch has {count} of them and {training} others ({:.1} %)",
             100.0 * count as f64 / (count + training) as f64
         ));
         self.summary.replay = Some(ReplaySummary { pairs: available, per_epoch: count });
-        let parts = [(self.train, training), (encoded.training.into(), count)]
-            .map(|(pairs, count)| MixturePart::new(pairs, count));
-        self.train = Mixture::new(parts.into()).into();
+        self.train.push(MixturePart::new(encoded.training.into(), count));
         Ok(self)
     }
 
@@ -169,7 +168,7 @@ impl PairData {
                 corpora: Vec::new(),
                 languages,
             },
-            train: training.into(),
+            train: all(training),
             sets: vec![ValidationSet {
                 name: String::new(),
                 encoded: valid,
@@ -232,7 +231,7 @@ impl PairData {
                 corpora: Vec::new(),
                 languages: None,
             },
-            train: corpus.training()?.into(),
+            train: all(corpus.training()?),
             sets: vec![ValidationSet {
                 name: String::new(),
                 encoded: valid,
@@ -242,6 +241,13 @@ impl PairData {
             }],
         })
     }
+}
+
+/// Returns the only corpus of a run, all of whose pairs are in each epoch.
+fn all(pairs: impl Into<PairStore>) -> Vec<MixturePart> {
+    let pairs = pairs.into();
+    let count = pairs.len();
+    vec![MixturePart::new(pairs, count)]
 }
 
 /// Languages of the pairs, if the model is multilingual.

@@ -188,8 +188,8 @@ enum TargetEncoder<'a> {
     },
 }
 
-/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to pairs
-/// that are too long, and counts both.
+/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to
+/// pairs that are too long, and counts both.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     source: &'a Tokenizer,
@@ -206,8 +206,8 @@ impl<'a> Encoder<'a> {
         Self { source: &tokenizers.source, target, max_len, policy, report: Default::default() }
     }
 
-    /// Creates an encoder for texts of at most `max_len` tokens, each with a label as its target. The
-    /// target of an encoded pair is the class alone. `what` names the corpus in an error.
+    /// Creates an encoder for texts of at most `max_len` tokens, each with a label as its target.
+    /// The target of an encoded pair is the class alone. `what` names the corpus in an error.
     pub fn labeled(
         tokenizer: &'a Tokenizer,
         labels: &'a Labels,
@@ -220,8 +220,8 @@ impl<'a> Encoder<'a> {
         Self { source: tokenizer, target, max_len, policy, report }
     }
 
-    /// Encodes the next part of the corpus and passes each pair to `take`, in order, with its index in
-    /// `pairs`.
+    /// Encodes the next part of the corpus and passes each pair to `take`, in order, with its index
+    /// in `pairs`.
     ///
     /// # Errors
     ///

@@ -34,10 +34,10 @@ const AHEAD: usize = 2;
 /// Data loader whose iterator yields the batches of one epoch; `M` makes them.
 ///
 /// The order of a training loader is a function of the seed and the epoch. The first call of
-/// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by [`resume_from`](Self::resume_from), and
-/// each later call the next epoch. Loaders created by [`to_device`](DataLoader::to_device) share that
-/// count. For other orders, the examples are Burn `Dataset`s with `Batcher`s
-/// ([`dataset`](crate::dataset)).
+/// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by
+/// [`resume_from`](Self::resume_from), and each later call the next epoch. Loaders created by
+/// [`to_device`](DataLoader::to_device) share that count. For other orders, the examples are Burn
+/// `Dataset`s with `Batcher`s ([`dataset`](crate::dataset)).
 #[derive(Debug, Clone)]
 pub struct BatchLoader<M: MakeBatch> {
     examples: M::Examples,
@@ -79,8 +79,8 @@ pub type LanguageModelLoader = BatchLoader<MakeLanguageModelBatch>;
 pub type MaskedLoader = BatchLoader<MakeMaskedBatch>;
 
 impl<M: MakeBatch> BatchLoader<M> {
-    /// Creates a loader of batches that `make` constructs: in each iteration the same batches, sorted by
-    /// length, as for validation.
+    /// Creates a loader of batches that `make` constructs: in each iteration the same batches,
+    /// sorted by length, as for validation.
     pub fn new(examples: impl Into<M::Examples>, make: M, size: BatchSize, device: Device) -> Self {
         Self {
             examples: examples.into(),
@@ -112,10 +112,10 @@ impl<M: MakeBatch> BatchLoader<M> {
         self
     }
 
-    /// Yields only one of `count` batches in turn, of which the loader with `index` yields the first,
-    /// counted from the first batch of an epoch or after those that [`resume_from`](Self::resume_from)
-    /// skips. Batches of other loaders are not constructed. Numbers of batches and examples remain
-    /// those of all loaders together.
+    /// Yields only one of `count` batches in turn, of which the loader with `index` yields the
+    /// first, counted from the first batch of an epoch or after those that
+    /// [`resume_from`](Self::resume_from) skips. Batches of other loaders are not constructed.
+    /// Numbers of batches and examples remain those of all loaders together.
     pub fn with_share(self, index: usize, count: usize) -> Self {
         Self { share: Share { index, count: count.max(1) }, ..self }
     }
@@ -167,11 +167,11 @@ impl<M: MakeBatch> BatchLoader<M> {
         }
     }
 
-    /// Constructs the batches of `plan` from `examples`, the first of which is number `first` of its
-    /// epoch, on a separate thread while the previous batch is used.
+    /// Constructs the batches of `plan` from `examples`, the first of which is number `first` of
+    /// its epoch, on a separate thread while the previous batch is used.
     ///
-    /// The thread only fills vectors and sends them to the device. It must not run operations on the
-    /// thread pool, because the only thread of a pool may be the one that waits for the batch.
+    /// The thread only fills vectors and sends them to the device. It must not run operations on
+    /// the thread pool, because the only thread of a pool may be the one that waits for the batch.
     fn read(
         &self,
         examples: M::Examples,
@@ -423,7 +423,8 @@ mod tests {
         assert_eq!(loader.num_items(), 40);
     }
 
-    /// Every epoch and every resumed epoch of a loader that `loader` creates anew, as `ids` of its batches.
+    /// Every epoch and every resumed epoch of a loader that `loader` creates anew, as `ids` of its
+    /// batches.
     fn assert_resumes<M: MakeBatch, T: PartialEq + Debug>(
         loader: impl Fn() -> BatchLoader<M>,
         ids: impl Fn(M::Batch) -> T,

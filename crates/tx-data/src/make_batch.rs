@@ -90,11 +90,11 @@ pub trait MakeBatch: Debug + Clone + Send + Sync + 'static {
 pub struct MakeSeq2SeqBatch {
     /// First input id of the decoder.
     pub start: u32,
-    /// Probability at which input tokens of encoder and decoder become `<unk>` in training; other tokens
-    /// in each epoch.
+    /// Probability at which input tokens of encoder and decoder become `<unk>` in training; other
+    /// tokens in each epoch.
     pub word_dropout: f64,
-    /// Random segmentation of words, anew in each epoch. Batch sizes are computed from the lengths without
-    /// it, so batches contain more tokens than their size.
+    /// Random segmentation of words, anew in each epoch. Batch sizes are computed from the lengths
+    /// without it, so batches contain more tokens than their size.
     pub segmentation: Option<EpochSegmentation>,
 }
 
@@ -188,8 +188,8 @@ impl MakeBatch for MakeLanguageModelBatch {
     }
 }
 
-/// Construction of [`MaskedBatch`]es. The masks of a text are a function of the seed, the epoch and the
-/// text, not of the batch; in validation they are always the same.
+/// Construction of [`MaskedBatch`]es. The masks of a text are a function of the seed, the epoch and
+/// the text, not of the batch; in validation they are always the same.
 #[derive(Debug, Clone)]
 pub struct MakeMaskedBatch {
     /// Choice of the tokens to predict.

@@ -40,7 +40,14 @@ impl AddedIds {
         self.source.is_empty() && self.target.is_empty()
     }
 
-    fn add_to(&self, pair: &mut EncodedPair) {
+    /// Returns the largest number of ids that a side gets.
+    pub fn most(&self) -> usize {
+        self.source.len().max(self.target.len())
+    }
+
+    /// Adds the ids to a pair.
+    pub fn add_to(&self, pair: &mut EncodedPair) {
+        // A source starts with `<bos>` only if its tokenizer adds it.
         let source = usize::from(pair.source.first() == Some(&BOS));
         pair.insert_source(source, &self.source);
         pair.insert_target(pair.target.len().min(1), &self.target);
@@ -61,9 +68,9 @@ impl MixturePart {
 
     /// Chooses the pairs of an epoch.
     ///
-    /// If an epoch contains each pair once, they are in the order of the corpus. Otherwise the pairs
-    /// of successive epochs are successive parts of an endless sequence: all pairs in a random order,
-    /// then all in another, and so on.
+    /// If an epoch contains each pair once, they are in the order of the corpus. Otherwise the
+    /// pairs of successive epochs are successive parts of an endless sequence: all pairs in a
+    /// random order, then all in another, and so on.
     fn choose(&self, seed: u64, epoch: usize) -> Chosen {
         let (count, available) = (self.count(epoch), self.pairs.len());
         if count == 0 || count == available {
@@ -111,8 +118,9 @@ impl Chosen {
     }
 }
 
-/// Pairs of one or several corpora in one epoch: those of the first corpus, then those of the second,
-/// and so on. A mixture of one corpus with as many pairs in an epoch as it has is that corpus.
+/// Pairs of one or several corpora in one epoch: those of the first corpus, then those of the
+/// second, and so on. A mixture of one corpus with as many pairs in an epoch as it has is that
+/// corpus.
 ///
 /// Seed and epoch determine them. A [`BatchSampler`](crate::sampler::BatchSampler) shuffles them.
 #[derive(Debug, Clone)]
@@ -312,6 +320,23 @@ mod tests {
         let mixture = Mixture::from(pairs(10, 5));
         for epoch in 1..=3 {
             assert_eq!(ids(&mixture.of_epoch(7, epoch)), [10, 11, 12, 13, 14]);
+        }
+    }
+
+    #[test]
+    fn tokens_precede_the_text() {
+        let pair = || EncodedPair::new(vec![7, 8, 2], vec![1, 9, 2]);
+        for (source, target, expected) in [
+            (None, None, [vec![7, 8, 2], vec![1, 9, 2]]),
+            (Some(5), None, [vec![5, 7, 8, 2], vec![1, 9, 2]]),
+            (Some(5), Some(6), [vec![5, 7, 8, 2], vec![1, 6, 9, 2]]),
+        ] {
+            let (source, target) = (source.into_iter().collect(), target.into_iter().collect());
+            let tokens = AddedIds { source, target };
+            let mut pair = pair();
+            tokens.add_to(&mut pair);
+            assert_eq!([pair.source, pair.target], expected);
+            assert_eq!(tokens.most(), usize::from(!tokens.source.is_empty()));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Device;
-use tx_data::{EncodedPair, Mixture, PairLoader, make_batch::MakeSeq2SeqBatch};
+use tx_data::{EncodedPair, PairLoader, make_batch::MakeSeq2SeqBatch};
 use tx_infer::{ModelTask, search::start_id};
 use tx_model::Transformer;
 use tx_text::Lowercase;
@@ -47,7 +47,7 @@ impl TaskRun for PairData {
         device: &Device,
     ) -> Result<PairLoader, TrainError> {
         let train = &config.train;
-        let pairs = Mixture::new(self.train.clone());
+        let pairs = self.train.clone();
         let make = MakeSeq2SeqBatch {
             start: start_id(config.model.decoder_start),
             word_dropout: train.word_dropout,

@@ -22,8 +22,7 @@ use super::{
     seq2seq::Seq2Seq,
 };
 use crate::{
-    config::{BestBy, BleuTokenizer, ValidationConfig},
-    data::language_tokens::LanguageCodes,
+    config::{BestBy, BleuTokenizer, LanguageCodes, ValidationConfig},
     error::TrainError,
     recording::metrics::null_as_nan,
     task::{Position, StepOutput, evaluate},

@@ -15,10 +15,12 @@ mod language_codes;
 mod masking;
 mod optimization;
 mod parent;
+mod problems;
 mod recipe;
 mod similar;
 pub(crate) mod table;
 mod train_config;
+mod trained_weights;
 mod validation;
 mod weight_selection;
 

@@ -52,6 +52,8 @@ mod cli {
     mod sweeping;
     // Several training corpora and validation sets.
     mod corpora;
+    // What corpora have in common, however they are written.
+    mod mixing;
     // Weights and word alignments of pairs.
     mod annotations;
     // Distillation from one or more teachers.

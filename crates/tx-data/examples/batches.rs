@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
-use tx_data::{BatchSize, LongPolicy, PairLoader, encode_corpus};
+use tx_data::{BatchSize, LongPolicy, PairLoader, encode_corpus, make_batch::MakeSeq2SeqBatch};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writeln!(out, "{} ids; {report}", tokenizers.target.vocab_size())?;
 
     // At most 16 tokens a batch on either side, padding included.
-    let loader = PairLoader::training(encoded, BatchSize::Tokens(16), 1, Device::flex());
+    let (make, size) = (MakeSeq2SeqBatch::default(), BatchSize::Tokens(16));
+    let loader = PairLoader::new(encoded, make, size, Device::flex()).shuffled(1);
     let mut tokens = 0;
     for batch in loader.iter() {
         let batch = batch?;

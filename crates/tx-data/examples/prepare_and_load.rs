@@ -13,6 +13,7 @@ use std::{
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::{
     BatchSize, CleanConfig, LongPolicy, PairLoader, SplitBy, TargetSide,
+    make_batch::MakeSeq2SeqBatch,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     prepared::{Preparation, prepare},
     source::read::{self, ReadOptions},
@@ -48,8 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         &say,
     )?;
 
-    let loader =
-        PairLoader::training(corpus.training()?, BatchSize::Tokens(4_096), 1, Device::flex());
+    let (make, size) = (MakeSeq2SeqBatch::default(), BatchSize::Tokens(4_096));
+    let loader = PairLoader::new(corpus.training()?, make, size, Device::flex()).shuffled(1);
     let tokens: usize =
         loader.iter().take(100).map(|batch| batch.map_or(0, |batch| batch.target_tokens)).sum();
     writeln!(stdout(), "{}; {tokens} target tokens in 100 batches", corpus.record.encoding)?;

@@ -9,40 +9,15 @@ use tx_text::{
     text_words::{word_of_tokens, word_ranges},
 };
 
-use crate::{encode::EncodedPair, error::DataError};
+use crate::{
+    encode::{EncodedPair, Link, PairAnnotation},
+    error::DataError,
+};
 
-/// Facts about a pair.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PairAnnotation {
-    /// Factor of the loss of the pair.
-    pub weight: f32,
-    /// Word alignment: links between words of a [`SentencePair`], or between tokens of an
-    /// [`EncodedPair`].
-    pub links: Vec<Link>,
-}
-
-impl Default for PairAnnotation {
-    /// Weight 1, without links.
-    fn default() -> Self {
-        Self { weight: 1.0, links: Vec::new() }
-    }
-}
-
-/// Link of a word alignment; both positions are from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Link {
-    /// Position in the source.
-    pub source: usize,
-    /// Position in the target.
-    pub target: usize,
-}
-
-impl Link {
-    /// Parses `0-2`.
-    fn parse(text: &str) -> Option<Self> {
-        let (source, target) = text.split_once('-')?;
-        Some(Self { source: source.parse().ok()?, target: target.parse().ok()? })
-    }
+/// Parses a link such as `0-2`.
+fn link(text: &str) -> Option<Link> {
+    let (source, target) = text.split_once('-')?;
+    Some(Link { source: source.parse().ok()?, target: target.parse().ok()? })
 }
 
 /// File with a line for each pair.
@@ -130,7 +105,7 @@ impl Annotations {
             let line = file.next()?;
             let [sources, targets] = word_counts(pair);
             for word in line.split_whitespace() {
-                let link = Link::parse(word).ok_or_else(|| {
+                let link = link(word).ok_or_else(|| {
                     file.problem(format!("found `{}`, expected links such as `0-2`", shown(word)))
                 })?;
                 if link.source >= sources || link.target >= targets {

@@ -202,7 +202,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::annotation::{Link, PairAnnotation};
+    use crate::encode::{Link, PairAnnotation};
 
     #[test]
     fn the_shift_by_one_and_the_padding() {

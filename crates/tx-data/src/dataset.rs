@@ -2,7 +2,7 @@
 //!
 //! | dataset | item | batcher |
 //! |---|---|---|
-//! | [`PairStore`], [`MappedShards`] | [`EncodedPair`] | [`Seq2SeqBatcher`], [`ClassificationBatcher`] |
+//! | [`PairStore`], [`MappedShards`], [`Mixture`] | [`EncodedPair`] | [`Seq2SeqBatcher`], [`ClassificationBatcher`] |
 //! | [`PackedDocuments`] | [`PackedRow`] | [`LanguageModelBatcher`] |
 //! | [`TextParts`] | [`TextPart`] | [`MaskedBatcher`] |
 //! | [`MappedText`], Burn's `InMemDataset` | [`SentencePair`] | – |
@@ -43,12 +43,23 @@ use crate::{
     documents::{TextPart, TextParts},
     encode::EncodedPair,
     masking::Masking,
+    mixture::Mixture,
     packing::{PackedDocuments, PackedRow},
     prepared::{MappedShards, MappedText},
     store::PairStore,
 };
 
 impl Dataset<EncodedPair> for PairStore {
+    fn get(&self, index: usize) -> Result<EncodedPair, DatasetError> {
+        Ok(self.pair(index).into_owned())
+    }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Dataset<EncodedPair> for Mixture {
     fn get(&self, index: usize) -> Result<EncodedPair, DatasetError> {
         Ok(self.pair(index).into_owned())
     }

@@ -5,7 +5,7 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
 
-use crate::{annotation::PairAnnotation, error::DataError, labels::Labels};
+use crate::{error::DataError, labels::Labels};
 
 /// Sentence as token ids, special tokens included, with its translation or its class.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +47,32 @@ impl EncodedPair {
             link.target += if link.target < position { 0 } else { ids.len() };
         }
     }
+}
+
+/// Facts about a pair besides its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairAnnotation {
+    /// Factor of the loss of the pair.
+    pub weight: f32,
+    /// Word alignment: links between words of a [`SentencePair`], or between tokens of an
+    /// [`EncodedPair`].
+    pub links: Vec<Link>,
+}
+
+impl Default for PairAnnotation {
+    /// Weight 1, without links.
+    fn default() -> Self {
+        Self { weight: 1.0, links: Vec::new() }
+    }
+}
+
+/// Link of a word alignment; both positions are from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link {
+    /// Position in the source.
+    pub source: usize,
+    /// Position in the target.
+    pub target: usize,
 }
 
 /// Content of the target side of a corpus.
@@ -162,8 +188,8 @@ enum TargetEncoder<'a> {
     },
 }
 
-/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to pairs
-/// that are too long, and counts both.
+/// Encoder of a corpus in parts, in order. Drops pairs with an empty side, applies the policy to
+/// pairs that are too long, and counts both.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     source: &'a Tokenizer,
@@ -180,8 +206,8 @@ impl<'a> Encoder<'a> {
         Self { source: &tokenizers.source, target, max_len, policy, report: Default::default() }
     }
 
-    /// Creates an encoder for texts of at most `max_len` tokens, each with a label as its target. The
-    /// target of an encoded pair is the class alone. `what` names the corpus in an error.
+    /// Creates an encoder for texts of at most `max_len` tokens, each with a label as its target.
+    /// The target of an encoded pair is the class alone. `what` names the corpus in an error.
     pub fn labeled(
         tokenizer: &'a Tokenizer,
         labels: &'a Labels,
@@ -194,8 +220,8 @@ impl<'a> Encoder<'a> {
         Self { source: tokenizer, target, max_len, policy, report }
     }
 
-    /// Encodes the next part of the corpus and passes each pair to `take`, in order, with its index in
-    /// `pairs`.
+    /// Encodes the next part of the corpus and passes each pair to `take`, in order, with its index
+    /// in `pairs`.
     ///
     /// # Errors
     ///

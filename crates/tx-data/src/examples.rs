@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::store::PairStore;
+use crate::{mixture::Mixture, store::PairStore};
 
 /// Examples by index. Clones share the data.
 pub trait Examples: Debug + Clone + Send + Sync + 'static {
@@ -33,6 +33,22 @@ pub trait Examples: Debug + Clone + Send + Sync + 'static {
 }
 
 impl Examples for PairStore {
+    const NAME: &'static str = "pairs";
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn lengths(&self, index: usize) -> [usize; 2] {
+        self.lengths(index)
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Self {
+        self.slice(start, end)
+    }
+}
+
+impl Examples for Mixture {
     const NAME: &'static str = "pairs";
 
     fn count(&self) -> usize {

@@ -15,7 +15,10 @@
 //!
 //! ```
 //! use burn::{data::dataloader::DataLoader, tensor::Device};
-//! use tx_data::{BatchSize, LongPolicy, PairLoader, encode_corpus, source::generated};
+//! use tx_data::{
+//!     BatchSize, LongPolicy, PairLoader, encode_corpus, make_batch::MakeSeq2SeqBatch,
+//!     source::generated,
+//! };
 //! use tx_text::{TokenizerConfig, TokenizerKind, Tokenizers};
 //!
 //! let pairs = generated::reverse(100, 1);
@@ -24,7 +27,8 @@
 //! let (encoded, report) = encode_corpus(&pairs, &tokenizers, 32, LongPolicy::Skip, "words")?;
 //! assert_eq!(report.longest_target, 19 + 2);
 //!
-//! let loader = PairLoader::training(encoded, BatchSize::Sentences(64), 1, Device::flex());
+//! let (make, size) = (MakeSeq2SeqBatch::default(), BatchSize::Sentences(64));
+//! let loader = PairLoader::new(encoded, make, size, Device::flex()).shuffled(1);
 //! assert_eq!(loader.iter().count(), 2);
 //! # Ok::<(), tx_data::DataError>(())
 //! ```
@@ -61,12 +65,13 @@ pub mod sampler;
 
 pub mod error;
 
-pub use annotation::{Annotations, Link, PairAnnotation};
+pub use annotation::Annotations;
 pub use batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch};
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
 pub use documents::{DocumentEnd, DocumentStore, TextParts};
 pub use encode::{
-    EncodedPair, EncodingReport, LongPolicy, TargetSide, encode_corpus, encode_labeled,
+    EncodedPair, EncodingReport, Link, LongPolicy, PairAnnotation, TargetSide, encode_corpus,
+    encode_labeled,
 };
 pub use error::DataError;
 pub use examples::Examples;

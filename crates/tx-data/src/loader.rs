@@ -20,16 +20,12 @@ use burn::{
 };
 
 use crate::{
-    documents::TextParts,
     examples::Examples,
     make_batch::{
-        EpochSegmentation, MakeBatch, MakeClassificationBatch, MakeLanguageModelBatch,
-        MakeMaskedBatch, MakeSeq2SeqBatch, Turn,
+        MakeBatch, MakeClassificationBatch, MakeLanguageModelBatch, MakeMaskedBatch,
+        MakeSeq2SeqBatch, Turn,
     },
-    masking::Masking,
-    packing::PackedDocuments,
     sampler::{self, BatchSampler, BatchSize, Grouping},
-    store::PairStore,
 };
 
 /// Number of batches sent to the device ahead of use, besides the one under construction.
@@ -38,10 +34,10 @@ const AHEAD: usize = 2;
 /// Data loader whose iterator yields the batches of one epoch; `M` makes them.
 ///
 /// The order of a training loader is a function of the seed and the epoch. The first call of
-/// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by [`resume_from`](Self::resume_from), and
-/// each later call the next epoch. Loaders created by [`to_device`](DataLoader::to_device) share that
-/// count. For other orders, the examples are Burn `Dataset`s with `Batcher`s
-/// ([`dataset`](crate::dataset)).
+/// [`iter`](DataLoader::iter) yields epoch 1, or the epoch set by
+/// [`resume_from`](Self::resume_from), and each later call the next epoch. Loaders created by
+/// [`to_device`](DataLoader::to_device) share that count. For other orders, the examples are Burn
+/// `Dataset`s with `Batcher`s ([`dataset`](crate::dataset)).
 #[derive(Debug, Clone)]
 pub struct BatchLoader<M: MakeBatch> {
     examples: M::Examples,
@@ -82,117 +78,26 @@ pub type LanguageModelLoader = BatchLoader<MakeLanguageModelBatch>;
 /// Loader of texts with masked tokens.
 pub type MaskedLoader = BatchLoader<MakeMaskedBatch>;
 
-impl PairLoader {
-    /// Creates a loader with a new random order in each epoch.
-    pub fn training(
-        pairs: impl Into<PairStore>,
-        size: BatchSize,
-        seed: u64,
-        device: Device,
-    ) -> Self {
-        Self::of(pairs.into(), MakeSeq2SeqBatch::default(), size, Some(seed), device)
-    }
-
-    /// Creates a loader with the same batches, sorted by length, in each iteration.
-    pub fn validation(pairs: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
-        Self::of(pairs.into(), MakeSeq2SeqBatch::default(), size, None, device)
-    }
-
-    /// Starts the decoder with the id `start` in place of `<bos>`.
-    pub fn with_decoder_start(mut self, start: u32) -> Self {
-        self.make.start = start;
-        self
-    }
-
-    /// Replaces input tokens of encoder and decoder by `<unk>` at `rate`, a probability; other tokens in
-    /// each epoch.
-    pub fn with_word_dropout(mut self, rate: f64) -> Self {
-        self.make.word_dropout = rate;
-        self
-    }
-
-    /// Segments words randomly, anew in each epoch. Batch sizes are computed from the lengths without it,
-    /// so batches contain more tokens than their size.
-    pub fn with_segmentation(mut self, segmentation: EpochSegmentation) -> Self {
-        self.make.segmentation = Some(segmentation);
-        self
-    }
-}
-
-impl ClassificationLoader {
-    /// Creates a loader of labeled texts with a new random order in each epoch.
-    pub fn training(
-        texts: impl Into<PairStore>,
-        size: BatchSize,
-        seed: u64,
-        device: Device,
-    ) -> Self {
-        Self::of(texts.into(), MakeClassificationBatch::default(), size, Some(seed), device)
-    }
-
-    /// Creates a loader with the same batches, sorted by length, in each iteration.
-    pub fn validation(texts: impl Into<PairStore>, size: BatchSize, device: Device) -> Self {
-        Self::of(texts.into(), MakeClassificationBatch::default(), size, None, device)
-    }
-
-    /// Segments words randomly, as the loader of pairs does.
-    pub fn with_segmentation(mut self, segmentation: EpochSegmentation) -> Self {
-        self.make.segmentation = Some(segmentation);
-        self
-    }
-}
-
-impl LanguageModelLoader {
-    /// Creates a loader of packed documents with a new random order of the rows in each epoch.
-    pub fn training(rows: PackedDocuments, size: BatchSize, seed: u64, device: Device) -> Self {
-        Self::of(rows, MakeLanguageModelBatch, size, Some(seed), device)
-    }
-
-    /// Creates a loader with the same batches in each iteration.
-    pub fn validation(rows: PackedDocuments, size: BatchSize, device: Device) -> Self {
-        Self::of(rows, MakeLanguageModelBatch, size, None, device)
-    }
-}
-
-impl MaskedLoader {
-    /// Creates a loader with a new random order and new masks in each epoch.
-    pub fn training(
-        texts: TextParts,
-        masking: Masking,
-        size: BatchSize,
-        seed: u64,
-        device: Device,
-    ) -> Self {
-        Self::of(texts, MakeMaskedBatch { masking }, size, Some(seed), device)
-    }
-
-    /// Creates a loader with the same batches and masks, sorted by length, in each iteration.
-    pub fn validation(texts: TextParts, masking: Masking, size: BatchSize, device: Device) -> Self {
-        Self::of(texts, MakeMaskedBatch { masking }, size, None, device)
-    }
-}
-
 impl<M: MakeBatch> BatchLoader<M> {
-    /// Creates a loader of batches that `make` constructs, in random order if there is a `seed`, otherwise
-    /// in order of length.
-    pub fn of(
-        examples: M::Examples,
-        make: M,
-        size: BatchSize,
-        seed: Option<u64>,
-        device: Device,
-    ) -> Self {
+    /// Creates a loader of batches that `make` constructs: in each iteration the same batches,
+    /// sorted by length, as for validation.
+    pub fn new(examples: impl Into<M::Examples>, make: M, size: BatchSize, device: Device) -> Self {
         Self {
-            examples,
+            examples: examples.into(),
             make,
             size,
             grouping: Grouping::Length,
-            seed,
+            seed: None,
             next_epoch: Arc::new(AtomicUsize::new(1)),
             skipped: Arc::default(),
             share: Share::ALL,
             device,
         }
+    }
+
+    /// Orders the examples randomly, anew in each epoch, as for training.
+    pub fn shuffled(self, seed: u64) -> Self {
+        Self { seed: Some(seed), ..self }
     }
 
     /// Sets the composition of the batches. Default: examples of similar length.
@@ -207,10 +112,10 @@ impl<M: MakeBatch> BatchLoader<M> {
         self
     }
 
-    /// Yields only one of `count` batches in turn, of which the loader with `index` yields the first,
-    /// counted from the first batch of an epoch or after those that [`resume_from`](Self::resume_from)
-    /// skips. Batches of other loaders are not constructed. Numbers of batches and examples remain
-    /// those of all loaders together.
+    /// Yields only one of `count` batches in turn, of which the loader with `index` yields the
+    /// first, counted from the first batch of an epoch or after those that
+    /// [`resume_from`](Self::resume_from) skips. Batches of other loaders are not constructed.
+    /// Numbers of batches and examples remain those of all loaders together.
     pub fn with_share(self, index: usize, count: usize) -> Self {
         Self { share: Share { index, count: count.max(1) }, ..self }
     }
@@ -262,11 +167,11 @@ impl<M: MakeBatch> BatchLoader<M> {
         }
     }
 
-    /// Constructs the batches of `plan` from `examples`, the first of which is number `first` of its
-    /// epoch, on a separate thread while the previous batch is used.
+    /// Constructs the batches of `plan` from `examples`, the first of which is number `first` of
+    /// its epoch, on a separate thread while the previous batch is used.
     ///
-    /// The thread only fills vectors and sends them to the device. It must not run operations on the
-    /// thread pool, because the only thread of a pool may be the one that waits for the batch.
+    /// The thread only fills vectors and sends them to the device. It must not run operations on
+    /// the thread pool, because the only thread of a pool may be the one that waits for the batch.
     fn read(
         &self,
         examples: M::Examples,
@@ -398,16 +303,26 @@ mod tests {
     use super::*;
     use crate::{
         batch::Seq2SeqBatch,
-        documents::DocumentStore,
+        documents::{DocumentStore, TextParts},
         encode::EncodedPair,
+        masking::Masking,
         mixture::{Mixture, MixturePart},
+        packing::PackedDocuments,
+        store::PairStore,
     };
 
     fn loader() -> PairLoader {
-        let pairs = (0..40)
-            .map(|i| EncodedPair::new(vec![i + 4, 2], vec![1, i + 4, 2]))
-            .collect::<Vec<_>>();
-        PairLoader::training(pairs, BatchSize::Sentences(8), 1, Device::flex())
+        of_pairs(pairs(), 0.0)
+    }
+
+    fn pairs() -> Vec<EncodedPair> {
+        (0..40).map(|i| EncodedPair::new(vec![i + 4, 2], vec![1, i + 4, 2])).collect()
+    }
+
+    /// Shuffled batches of 8 pairs.
+    fn of_pairs(pairs: impl Into<Mixture>, word_dropout: f64) -> PairLoader {
+        let make = MakeSeq2SeqBatch { word_dropout, ..MakeSeq2SeqBatch::default() };
+        PairLoader::new(pairs, make, BatchSize::Sentences(8), Device::flex()).shuffled(1)
     }
 
     fn epoch(loader: &dyn DataLoader<Seq2SeqBatch>) -> Vec<i32> {
@@ -432,7 +347,7 @@ mod tests {
     fn an_epoch_can_be_resumed() {
         assert_eq!(loader().largest_batch(), [8 * 2, 8 * 2]);
         for word_dropout in [0.0, 0.5] {
-            let loader = || loader().with_word_dropout(word_dropout);
+            let loader = || of_pairs(pairs(), word_dropout);
             let first = loader();
             let (one, two) = (epoch(&first), epoch(&first));
             assert_eq!(one.contains(&3), word_dropout > 0.0);
@@ -455,7 +370,7 @@ mod tests {
             loader.iter().map(|batch| ints(batch.unwrap().source)).collect()
         };
         for (skipped, count) in [(0, 2), (1, 2), (0, 3), (2, 4), (0, 9)] {
-            let resumed = || loader().with_word_dropout(0.5).resume_from(1, skipped);
+            let resumed = || of_pairs(pairs(), 0.5).resume_from(1, skipped);
             let all = batches(resumed());
             assert_eq!(all.len(), 5 - skipped);
             for index in 0..count {
@@ -474,15 +389,11 @@ mod tests {
             let pair = |i| EncodedPair::new(vec![i, 2], vec![1, i, 2]);
             (first..first + count).map(pair).collect()
         };
-        let size = BatchSize::Sentences(8);
         let replayed = || {
             let part = |first, count, per_epoch| MixturePart::new(pairs(first, count), per_epoch);
             Mixture::new(vec![part(4, 20, 20), part(100, 15, 10)])
         };
-        let epochs = assert_resumes(
-            || PairLoader::training(replayed(), size, 1, Device::flex()),
-            |batch| ints(batch.source),
-        );
+        let epochs = assert_resumes(|| of_pairs(replayed(), 0.0), |batch| ints(batch.source));
         let others = epochs.iter().map(|batches| {
             let ids = batches.iter().flatten().copied().filter(|&id| id != 2);
             let (mut training, mut others): (Vec<i32>, Vec<i32>) = ids.partition(|&id| id < 100);
@@ -499,7 +410,7 @@ mod tests {
         new.retain(|id| !others[0].contains(id));
         new.dedup();
         assert_eq!(new.len(), 5);
-        let loader = PairLoader::training(replayed(), size, 1, Device::flex());
+        let loader = of_pairs(replayed(), 0.0);
         assert_eq!((loader.num_items(), loader.batches()), (30, 4));
     }
 
@@ -512,7 +423,8 @@ mod tests {
         assert_eq!(loader.num_items(), 40);
     }
 
-    /// Every epoch and every resumed epoch of a loader that `loader` creates anew, as `ids` of its batches.
+    /// Every epoch and every resumed epoch of a loader that `loader` creates anew, as `ids` of its
+    /// batches.
     fn assert_resumes<M: MakeBatch, T: PartialEq + Debug>(
         loader: impl Fn() -> BatchLoader<M>,
         ids: impl Fn(M::Batch) -> T,
@@ -544,7 +456,10 @@ mod tests {
         };
         let size = BatchSize::Sentences(8);
         let epochs = assert_resumes(
-            || ClassificationLoader::training(texts(), size, 1, Device::flex()),
+            || {
+                let make = MakeClassificationBatch::default();
+                ClassificationLoader::new(texts(), make, size, Device::flex()).shuffled(1)
+            },
             |batch| (ints(batch.ids), ints(batch.classes)),
         );
         assert_ne!(epochs[0], epochs[1]);
@@ -559,10 +474,11 @@ mod tests {
         let documents: DocumentStore = (0..40).map(|i| vec![1, i + 5, i + 5, i + 5, 2]).collect();
         let rows = || PackedDocuments::new(documents.clone(), 7);
         let size = BatchSize::Tokens(28);
-        let epochs = assert_resumes(
-            || LanguageModelLoader::training(rows(), size, 1, Device::flex()),
-            |batch| ints(batch.labels),
-        );
+        let loader = || {
+            let make = MakeLanguageModelBatch;
+            LanguageModelLoader::new(rows(), make, size, Device::flex()).shuffled(1)
+        };
+        let epochs = assert_resumes(loader, |batch| ints(batch.labels));
         assert_ne!(epochs[0], epochs[1]);
         for epoch in epochs {
             let mut labels: Vec<i32> = epoch.concat().into_iter().filter(|&id| id != 0).collect();
@@ -571,8 +487,7 @@ mod tests {
             expected.sort_unstable();
             assert_eq!(labels, expected);
         }
-        let loader = LanguageModelLoader::training(rows(), size, 1, Device::flex());
-        assert_eq!(loader.largest_batch(), [28, 0]);
+        assert_eq!(loader().largest_batch(), [28, 0]);
     }
 
     /// Characters of 40 texts of 30 letters; the first letters tell the texts apart.
@@ -585,7 +500,11 @@ mod tests {
         let (documents, _) = DocumentStore::encode(&texts, &tokenizer, "test").unwrap();
         let masking = Masking::new(&tokenizer).unwrap();
         let texts = TextParts::new(documents, 64);
-        MaskedLoader::of(texts, MakeMaskedBatch { masking }, size, seed, Device::flex())
+        let loader = MaskedLoader::new(texts, MakeMaskedBatch { masking }, size, Device::flex());
+        match seed {
+            Some(seed) => loader.shuffled(seed),
+            None => loader,
+        }
     }
 
     /// Rows of input and labels of an epoch, sorted.

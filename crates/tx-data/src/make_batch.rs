@@ -13,6 +13,7 @@ use crate::{
     encode::EncodedPair,
     examples::Examples,
     masking::{MaskedText, Masking},
+    mixture::Mixture,
     packing::{PackedDocuments, PackedRow},
     store::PairStore,
 };
@@ -89,9 +90,11 @@ pub trait MakeBatch: Debug + Clone + Send + Sync + 'static {
 pub struct MakeSeq2SeqBatch {
     /// First input id of the decoder.
     pub start: u32,
-    /// Rate at which input tokens become `<unk>` in training.
+    /// Probability at which input tokens of encoder and decoder become `<unk>` in training; other
+    /// tokens in each epoch.
     pub word_dropout: f64,
-    /// Random segmentation of words.
+    /// Random segmentation of words, anew in each epoch. Batch sizes are computed from the lengths
+    /// without it, so batches contain more tokens than their size.
     pub segmentation: Option<EpochSegmentation>,
 }
 
@@ -103,17 +106,18 @@ impl Default for MakeSeq2SeqBatch {
 }
 
 impl MakeBatch for MakeSeq2SeqBatch {
-    type Examples = PairStore;
+    type Examples = Mixture;
     type Batch = Seq2SeqBatch;
 
     fn make(
         &self,
-        pairs: &PairStore,
+        pairs: &Mixture,
         indices: &[usize],
         turn: Turn,
         device: &Device,
     ) -> Seq2SeqBatch {
-        let mut pairs = pairs_at(pairs, indices);
+        let pair = |&index: &usize| pairs.pair(index).into_owned();
+        let mut pairs: Vec<EncodedPair> = indices.iter().map(pair).collect();
         if let Some(segmentation) = self.segmentation.as_ref().and_then(|one| one.of(turn)) {
             let mut random = turn.random(MERGES);
             for EncodedPair { source, target, annotation } in &mut pairs {
@@ -152,7 +156,8 @@ impl MakeBatch for MakeClassificationBatch {
         turn: Turn,
         device: &Device,
     ) -> ClassificationBatch {
-        let mut texts = pairs_at(texts, indices);
+        let text = |&index: &usize| texts.pair(index).into_owned();
+        let mut texts: Vec<EncodedPair> = indices.iter().map(text).collect();
         if let Some(segmentation) = self.segmentation.as_ref().and_then(|one| one.of(turn)) {
             let mut random = turn.random(MERGES);
             for text in &mut texts {
@@ -183,8 +188,8 @@ impl MakeBatch for MakeLanguageModelBatch {
     }
 }
 
-/// Construction of [`MaskedBatch`]es. The masks of a text are a function of the seed, the epoch and the
-/// text, not of the batch; in validation they are always the same.
+/// Construction of [`MaskedBatch`]es. The masks of a text are a function of the seed, the epoch and
+/// the text, not of the batch; in validation they are always the same.
 #[derive(Debug, Clone)]
 pub struct MakeMaskedBatch {
     /// Choice of the tokens to predict.
@@ -210,8 +215,4 @@ impl MakeBatch for MakeMaskedBatch {
         let masked: Vec<MaskedText> = indices.iter().map(masked).collect();
         MaskedBatch::new(&masked, device)
     }
-}
-
-fn pairs_at(pairs: &PairStore, indices: &[usize]) -> Vec<EncodedPair> {
-    indices.iter().map(|&index| pairs.pair(index).into_owned()).collect()
 }

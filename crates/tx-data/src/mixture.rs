@@ -40,7 +40,14 @@ impl AddedIds {
         self.source.is_empty() && self.target.is_empty()
     }
 
-    fn add_to(&self, pair: &mut EncodedPair) {
+    /// Returns the largest number of ids that a side gets.
+    pub fn most(&self) -> usize {
+        self.source.len().max(self.target.len())
+    }
+
+    /// Adds the ids to a pair.
+    pub fn add_to(&self, pair: &mut EncodedPair) {
+        // A source starts with `<bos>` only if its tokenizer adds it.
         let source = usize::from(pair.source.first() == Some(&BOS));
         pair.insert_source(source, &self.source);
         pair.insert_target(pair.target.len().min(1), &self.target);
@@ -61,9 +68,9 @@ impl MixturePart {
 
     /// Chooses the pairs of an epoch.
     ///
-    /// If an epoch contains each pair once, they are in the order of the corpus. Otherwise the pairs
-    /// of successive epochs are successive parts of an endless sequence: all pairs in a random order,
-    /// then all in another, and so on.
+    /// If an epoch contains each pair once, they are in the order of the corpus. Otherwise the
+    /// pairs of successive epochs are successive parts of an endless sequence: all pairs in a
+    /// random order, then all in another, and so on.
     fn choose(&self, seed: u64, epoch: usize) -> Chosen {
         let (count, available) = (self.count(epoch), self.pairs.len());
         if count == 0 || count == available {
@@ -109,17 +116,11 @@ impl Chosen {
             Self::Indices(indices) => indices[index] as usize,
         }
     }
-
-    fn slice(&self, start: usize, end: usize) -> Self {
-        match self {
-            Self::Range(range) => Self::Range(range.start + start..range.start + end),
-            Self::Indices(indices) => Self::Indices(indices[start..end].into()),
-        }
-    }
 }
 
-/// Pairs of several corpora in one epoch: those of the first corpus, then those of the second, and so
-/// on.
+/// Pairs of one or several corpora in one epoch: those of the first corpus, then those of the
+/// second, and so on. A mixture of one corpus with as many pairs in an epoch as it has is that
+/// corpus.
 ///
 /// Seed and epoch determine them. A [`BatchSampler`](crate::sampler::BatchSampler) shuffles them.
 #[derive(Debug, Clone)]
@@ -127,12 +128,14 @@ pub struct Mixture {
     parts: Arc<[MixturePart]>,
     /// Chosen pairs of each part.
     chosen: Vec<Chosen>,
+    /// Range of all chosen pairs that a slice has in each epoch.
+    range: Range<usize>,
 }
 
 impl Mixture {
     /// Creates the mixture of the first epoch with the seed 0; see [`of_epoch`](Self::of_epoch).
     pub fn new(parts: Vec<MixturePart>) -> Self {
-        Self { parts: parts.into(), chosen: Vec::new() }.of_epoch(0, 1)
+        Self { parts: parts.into(), chosen: Vec::new(), range: 0..usize::MAX }.of_epoch(0, 1)
     }
 
     /// Returns the pairs of an epoch, from 1.
@@ -142,12 +145,13 @@ impl Mixture {
             part.choose(seed ^ CHOICE.wrapping_mul(2 * number as u64 + 1), epoch.max(1))
         };
         let chosen = self.parts.iter().enumerate().map(choose).collect();
-        Self { parts: self.parts.clone(), chosen }
+        Self { parts: self.parts.clone(), chosen, range: self.range.clone() }
     }
 
     /// Returns the number of pairs of the epoch.
     pub fn len(&self) -> usize {
-        self.chosen.iter().map(Chosen::len).sum()
+        let all = self.chosen.iter().map(Chosen::len).sum::<usize>();
+        all.min(self.range.end).saturating_sub(self.range.start)
     }
 
     /// Returns `true` if there are no pairs.
@@ -156,7 +160,8 @@ impl Mixture {
     }
 
     /// Corpus of a pair, and its index there.
-    fn find(&self, mut index: usize) -> (&MixturePart, usize) {
+    fn find(&self, index: usize) -> (&MixturePart, usize) {
+        let mut index = self.range.start + index;
         // An index after the last pair is out of bounds in the last part.
         let mut part = 0;
         while part + 1 < self.parts.len() && index >= self.chosen[part].len() {
@@ -198,21 +203,24 @@ impl Mixture {
     /// If the range is out of bounds.
     pub fn slice(&self, start: usize, end: usize) -> Self {
         assert!(start <= end && end <= self.len(), "{start}..{end} of {}", self.len());
-        let mut before = 0;
-        let slice = |chosen: &Chosen| {
-            let within = |index: usize| index.saturating_sub(before).min(chosen.len());
-            let slice = chosen.slice(within(start), within(end));
-            before += chosen.len();
-            slice
-        };
-        Self { parts: self.parts.clone(), chosen: self.chosen.iter().map(slice).collect() }
+        let range = self.range.start + start..self.range.start + end;
+        Self { range, ..self.clone() }
+    }
+}
+
+impl<P: Into<PairStore>> From<P> for Mixture {
+    /// Mixture of one corpus, with all of its pairs in each epoch.
+    fn from(pairs: P) -> Self {
+        let pairs = pairs.into();
+        let count = pairs.len();
+        Self::new(vec![MixturePart::new(pairs, count)])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::annotation::{Link, PairAnnotation};
+    use crate::encode::{Link, PairAnnotation};
 
     /// Pairs with the ids from `first`.
     fn pairs(first: u32, count: u32) -> PairStore {
@@ -299,6 +307,36 @@ mod tests {
             for end in start..=9 {
                 assert_eq!(ids(&mixture.slice(start, end)), all[start..end], "{start}..{end}");
             }
+        }
+        // A slice of a slice, and the same slice of another epoch.
+        let slice = mixture.slice(2, 8);
+        assert_eq!(ids(&slice.slice(1, 4)), all[3..6]);
+        assert_eq!(ids(&slice.of_epoch(1, 3)), ids(&mixture.of_epoch(1, 3))[2..8]);
+    }
+
+    /// A corpus as the only one of a mixture is the corpus, in its order, in every epoch.
+    #[test]
+    fn a_mixture_of_one_corpus_is_the_corpus() {
+        let mixture = Mixture::from(pairs(10, 5));
+        for epoch in 1..=3 {
+            assert_eq!(ids(&mixture.of_epoch(7, epoch)), [10, 11, 12, 13, 14]);
+        }
+    }
+
+    #[test]
+    fn tokens_precede_the_text() {
+        let pair = || EncodedPair::new(vec![7, 8, 2], vec![1, 9, 2]);
+        for (source, target, expected) in [
+            (None, None, [vec![7, 8, 2], vec![1, 9, 2]]),
+            (Some(5), None, [vec![5, 7, 8, 2], vec![1, 9, 2]]),
+            (Some(5), Some(6), [vec![5, 7, 8, 2], vec![1, 6, 9, 2]]),
+        ] {
+            let (source, target) = (source.into_iter().collect(), target.into_iter().collect());
+            let tokens = AddedIds { source, target };
+            let mut pair = pair();
+            tokens.add_to(&mut pair);
+            assert_eq!([pair.source, pair.target], expected);
+            assert_eq!(tokens.most(), usize::from(!tokens.source.is_empty()));
         }
     }
 

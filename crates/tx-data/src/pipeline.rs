@@ -46,9 +46,9 @@ use tx_text::{
 };
 
 use crate::{
-    annotation::{Annotations, PairAnnotation, annotate, word_counts},
+    annotation::{Annotations, annotate, word_counts},
     clean::{CleanConfig, Cleaner, CleaningReport},
-    encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, TargetSide},
+    encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, PairAnnotation, TargetSide},
     error::DataError,
     labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},

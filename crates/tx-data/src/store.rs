@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::{encode::EncodedPair, mixture::Mixture, prepared::MappedShards};
+use crate::{encode::EncodedPair, prepared::MappedShards};
 
 /// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]
@@ -16,8 +16,6 @@ pub enum PairStore {
         /// Range of the pairs.
         range: Range<usize>,
     },
-    /// Pairs of several corpora, chosen for each epoch.
-    Mixed(Box<Mixture>),
 }
 
 impl PairStore {
@@ -26,7 +24,6 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => pairs.len(),
             Self::Mapped { range, .. } => range.len(),
-            Self::Mixed(pairs) => pairs.len(),
         }
     }
 
@@ -44,7 +41,6 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => [pairs[index].source.len(), pairs[index].target.len()],
             Self::Mapped { pairs, range } => pairs.lengths(range.start + index),
-            Self::Mixed(pairs) => pairs.lengths(index),
         }
     }
 
@@ -57,7 +53,6 @@ impl PairStore {
         match self {
             Self::Memory(pairs) => Cow::Borrowed(&pairs[index]),
             Self::Mapped { pairs, range } => Cow::Owned(pairs.pair(range.start + index)),
-            Self::Mixed(pairs) => pairs.pair(index),
         }
     }
 
@@ -74,15 +69,6 @@ impl PairStore {
                 let range = range.start + start..range.start + end;
                 Self::Mapped { pairs: pairs.clone(), range }
             }
-            Self::Mixed(pairs) => Self::Mixed(Box::new(pairs.slice(start, end))),
-        }
-    }
-
-    /// Returns the pairs of a training epoch, from 1.
-    pub fn of_epoch(&self, seed: u64, epoch: usize) -> Self {
-        match self {
-            Self::Memory(_) | Self::Mapped { .. } => self.clone(),
-            Self::Mixed(pairs) => Self::Mixed(Box::new(pairs.of_epoch(seed, epoch))),
         }
     }
 }
@@ -96,12 +82,6 @@ impl FromIterator<EncodedPair> for PairStore {
 impl From<Vec<EncodedPair>> for PairStore {
     fn from(pairs: Vec<EncodedPair>) -> Self {
         Self::Memory(pairs.into())
-    }
-}
-
-impl From<Mixture> for PairStore {
-    fn from(pairs: Mixture) -> Self {
-        Self::Mixed(Box::new(pairs))
     }
 }
 

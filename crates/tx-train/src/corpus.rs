@@ -1,15 +1,14 @@
-//! Training and validation pairs of a run: read from files or the cache, or generated; cleaned and
-//! split.
+//! Pairs of one corpus of a run: read from files or the cache, or generated.
 
 use std::{
-    iter::{empty, once},
+    iter::once,
     path::{Path, PathBuf},
 };
 
 use tx_data::{
-    Annotations, DataError, Split, TargetSide,
+    Annotations, DataError, TargetSide,
     fetch::{FetchError, Fetcher, Mode},
-    pipeline::{CleanCorpus, Control, CorpusOptions, Overlaps, ValidationPairs},
+    pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     source::{
         Pairs,
         columns::Columns,
@@ -24,93 +23,89 @@ use tx_infer::TaskKind;
 use tx_text::SentencePair;
 
 use crate::{
-    config::{CorpusConfig, DataConfig, DataSource, OverlapPolicy, ReplayConfig, TrainConfig},
+    config::{CorpusConfig, DataConfig, DataSource, OverlapPolicy, TrainConfig},
     error::TrainError,
 };
 
 /// Numbers of generated pairs if the configuration does not specify them.
 pub(crate) const GENERATED_TRAINING: usize = 50_000;
 pub(crate) const GENERATED_VALIDATION: usize = 1_000;
-/// Name of the replayed pairs in errors.
-const REPLAYED: &str = "the replayed data";
 
-/// Reads or generates the pairs of `config` and cleans them, in memory. The same configuration and
-/// files give the same pairs. The network is not used: a named corpus is read from `cache`.
+/// Opens the training pairs of `entry`, the first if it limits their number. Files, which may be
+/// patterns, are read as the pairs are consumed. The network is not used: a named corpus is read
+/// from `cache`.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, the two sides do not match, a corpus has not been fetched, or the work
-/// is interrupted.
-pub fn load(
+/// If a file cannot be opened, or a corpus has not been fetched.
+pub(crate) fn training(
     config: &TrainConfig,
+    entry: &CorpusConfig,
     cache: Option<&CorpusCache>,
-    control: &Control<'_>,
-) -> Result<CleanCorpus<Vec<SentencePair>>, TrainError> {
-    let most = config.data.valid_pairs.unwrap_or(usize::MAX);
-    // Overlap with training is counted over all given pairs, including those that `valid_pairs`
-    // excludes.
-    let limits = ValidationLimits { given: usize::MAX, of_training: most };
-    let (pairs, options) = open(config, cache, limits)?;
-    let annotations = annotations(&config.data)?;
-    Ok(CleanCorpus::read_annotated(pairs, annotations, options, Vec::new(), control)?)
+) -> Result<Pairs, TrainError> {
+    let pairs = match generated(config, entry, Part::Training) {
+        Some(pairs) => Ok(Some(pairs)),
+        None => open(config, entry, Part::Training, cache),
+    };
+    let missing = || TrainError::Problems { problems: config.problems() };
+    Ok(Box::new(pairs?.ok_or_else(missing)?.take(entry.pairs.unwrap_or(usize::MAX))))
+}
+
+/// Opens the validation pairs of `entry`; `None` if it is a named corpus without validation part.
+///
+/// # Errors
+///
+/// If a file cannot be opened, or a corpus has not been fetched.
+pub(crate) fn validation(
+    config: &TrainConfig,
+    entry: &CorpusConfig,
+    cache: Option<&CorpusCache>,
+) -> Result<Option<Pairs>, TrainError> {
+    let pairs = match generated(config, entry, Part::Validation) {
+        Some(pairs) => Some(pairs),
+        None => open(config, entry, Part::Validation, cache)?,
+    };
+    Ok(pairs.map(|pairs| -> Pairs { Box::new(pairs.take(entry.pairs.unwrap_or(usize::MAX))) }))
 }
 
 /// Opens the files with weights and word alignments of the training pairs.
-fn annotations(data: &DataConfig) -> Result<Annotations, DataError> {
-    let (weights, alignments) = (data.pair_weights.as_deref(), data.alignments.as_deref());
-    Annotations::open(weights, alignments, data.train_pairs.is_some())
-}
-
-/// Maximum numbers of validation pairs, by origin.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ValidationLimits {
-    /// Maximum number of pairs read from validation files.
-    pub given: usize,
-    /// Maximum number of training pairs used for validation with `valid_share = 0`.
-    pub of_training: usize,
-}
-
-/// Opens the training pairs of `config` before cleaning, and reads the validation pairs if they are
-/// given. Training files are read as the pairs are consumed.
 ///
 /// # Errors
 ///
-/// If a file cannot be opened, a validation file cannot be read, or a corpus has not been fetched.
-pub(crate) fn open(
+/// If a file cannot be opened.
+pub(crate) fn annotations(entry: &CorpusConfig) -> Result<Annotations, DataError> {
+    let (weights, alignments) = (entry.pair_weights.as_deref(), entry.alignments.as_deref());
+    Annotations::open(weights, alignments, entry.pairs.is_some())
+}
+
+/// Returns the options of cleaning the training pairs of `entry`. Near duplicates of validation
+/// pairs are handled as configured, unless the pairs are generated or replayed.
+pub(crate) fn corpus_options(
     config: &TrainConfig,
-    cache: Option<&CorpusCache>,
-    limits: ValidationLimits,
-) -> Result<(Pairs, CorpusOptions), TrainError> {
+    entry: &CorpusConfig,
+    validation: ValidationPairs,
+) -> CorpusOptions {
+    let overlaps = match config.data.overlap {
+        _ if entry.is_generated() || entry.fraction.is_some() => Overlaps::Ignore,
+        OverlapPolicy::Report => Overlaps::Count,
+        OverlapPolicy::Drop => Overlaps::Drop,
+    };
+    let clean = entry.clean.clone().unwrap_or_default();
+    CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }
+}
+
+/// Returns the validation pairs that are `given`, or else the selection of some of the training
+/// pairs.
+pub(crate) fn validation_or(config: &TrainConfig, given: Vec<SentencePair>) -> ValidationPairs {
     let data = &config.data;
-    let clean = data.cleaning();
-    if let Some(Split { train, validation }) = generated(config) {
-        let validation = ValidationPairs::Given(validation);
-        let options = CorpusOptions {
-            clean,
-            validation,
-            overlaps: Overlaps::Ignore,
-            target: target_side(config.task),
-        };
-        return Ok((Box::new(train.into_iter().map(Ok)), options));
-    }
-    let training = open_part(config, Part::Training, cache)?;
-    let validation = match open_validation(config, cache)? {
-        Some(pairs) => ValidationPairs::Given(pairs.take(limits.given).collect::<Result<_, _>>()?),
-        None if data.valid_share == 0.0 => ValidationPairs::Training(limits.of_training),
-        None => ValidationPairs::SetAside {
+    match (given.is_empty(), data.valid_share == 0.0) {
+        (false, _) => ValidationPairs::Given(given),
+        (true, true) => ValidationPairs::Training(data.valid_pairs.unwrap_or(usize::MAX)),
+        (true, false) => ValidationPairs::SetAside {
             fraction: data.valid_share,
             by: data.split_by,
             seed: config.train.seed,
         },
-    };
-    let overlaps = overlaps(config);
-    Ok((training, CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }))
-}
-
-fn overlaps(config: &TrainConfig) -> Overlaps {
-    match config.data.overlap {
-        OverlapPolicy::Report => Overlaps::Count,
-        OverlapPolicy::Drop => Overlaps::Drop,
     }
 }
 
@@ -122,164 +117,54 @@ fn target_side(task: TaskKind) -> TargetSide {
     }
 }
 
-/// Generates the pairs of `config`; `None` if they are read from files.
-fn generated(config: &TrainConfig) -> Option<Split> {
+/// Generates a part of `entry`; `None` if it is read.
+fn generated(config: &TrainConfig, entry: &CorpusConfig, part: Part) -> Option<Pairs> {
     let seed = config.train.seed;
-    let train_pairs = config.data.train_pairs.unwrap_or(GENERATED_TRAINING);
-    let valid_pairs = config.data.valid_pairs.unwrap_or(GENERATED_VALIDATION);
-    match config.data.source {
-        DataSource::Toy => Some(Split { train: generated::toy(), validation: generated::toy() }),
+    let training = config.data.train_pairs.unwrap_or(GENERATED_TRAINING);
+    let validation = config.data.valid_pairs.unwrap_or(GENERATED_VALIDATION);
+    let is_training = part == Part::Training;
+    let pairs = match DataSource::from(entry.corpus.clone()?) {
+        DataSource::Toy => generated::toy(),
         DataSource::Reverse => {
             // One generator for both parts; a pair that occurs in both stays in training only.
-            let mut train = generated::reverse(train_pairs + valid_pairs, seed);
-            let validation = train.split_off(train_pairs);
+            let mut train = generated::reverse(training + validation, seed);
+            let validation = train.split_off(training);
             let known: std::collections::HashSet<&SentencePair> = train.iter().collect();
             let validation = validation.into_iter().filter(|pair| !known.contains(pair)).collect();
-            Some(Split { train, validation })
+            if is_training { train } else { validation }
         }
-        DataSource::Phrasebook if config.task == TaskKind::Classify => Some(Split {
-            train: phrasebook::typed_training(train_pairs, seed),
-            validation: phrasebook::typed_validation(valid_pairs, seed),
-        }),
-        DataSource::Phrasebook => Some(Split {
-            train: phrasebook::training(train_pairs, seed),
-            validation: phrasebook::validation(valid_pairs, seed),
-        }),
-        DataSource::Files | DataSource::Named(_) => None,
-    }
-}
-
-/// Reads and cleans the pairs that `config` replays, in memory; `None` if it replays none.
-///
-/// # Errors
-///
-/// If a file cannot be read, no pair is left, or the work is interrupted.
-pub(crate) fn load_replayed(
-    config: &TrainConfig,
-    control: &Control<'_>,
-) -> Result<Option<CleanCorpus<Vec<SentencePair>>>, TrainError> {
-    let Some(ReplayConfig { source, target, file, format, pairs, fraction: _ }) =
-        &config.data.replay
-    else {
-        return Ok(None);
+        DataSource::Phrasebook => match (config.task == TaskKind::Classify, is_training) {
+            (true, true) => phrasebook::typed_training(training, seed),
+            (true, false) => phrasebook::typed_validation(validation, seed),
+            (false, true) => phrasebook::training(training, seed),
+            (false, false) => phrasebook::validation(validation, seed),
+        },
+        DataSource::Files | DataSource::Named(_) => return None,
     };
-    let options = ReadOptions { format: *format, ..options(config) };
-    let Some(read) = open_files([source, target, file], &options)? else {
-        return Err(TrainError::Problems { problems: config.problems() });
-    };
-    let options = CorpusOptions {
-        clean: config.data.cleaning(),
-        // All pairs are for training.
-        validation: ValidationPairs::Training(1),
-        overlaps: Overlaps::Ignore,
-        target: target_side(config.task),
-    };
-    let pairs = read.take(pairs.unwrap_or(usize::MAX));
-    let corpus = CleanCorpus::read(pairs, options, Vec::new(), control)?;
-    if corpus.training_pairs() == 0 {
-        let (what, reason) = (REPLAYED.to_owned(), "it is empty".to_owned());
-        return Err(DataError::NoPairs { what, reason }.into());
-    }
-    Ok(Some(corpus))
+    Some(Box::new(pairs.into_iter().map(Ok)))
 }
 
-/// Returns the configuration of a run whose only corpus is `entry`.
-pub(crate) fn with_entry(config: &TrainConfig, entry: &CorpusConfig) -> TrainConfig {
-    let CorpusConfig { source, target, file, corpus, subset, split, revision, .. } = entry.clone();
-    let CorpusConfig { pair_weights, alignments, .. } = entry.clone();
-    let mut config = config.clone();
-    let data = &mut config.data;
-    data.source = corpus.map_or(DataSource::Files, DataSource::Named);
-    (data.train_source, data.train_target, data.train_file) = (source, target, file);
-    (data.valid_source, data.valid_target, data.valid_file) = (None, None, None);
-    (data.pair_weights, data.alignments) = (pair_weights, alignments);
-    (data.subset, data.split, data.revision) = (subset, split, revision);
-    (data.format, data.train_pairs) = (entry.format.or(data.format), entry.pairs);
-    data.source_language = entry.source_language.clone().or(data.source_language.take());
-    data.target_language = entry.target_language.clone().or(data.target_language.take());
-    data.clean = entry.clean.clone().unwrap_or_else(|| data.clean.clone());
-    (data.train, data.valid) = (Vec::new(), Vec::new());
-    config
-}
-
-/// Reads and cleans the pairs of the only corpus of `config`, in memory; all are for training. Near
-/// duplicates of the pairs `validation` are handled as configured. `name` is that of the corpus in errors.
-///
-/// # Errors
-///
-/// If a file cannot be read, no pair is left, or the work is interrupted.
-pub(crate) fn load_corpus(
+/// Opens the files of `entry`, or a part of its named corpus; `None` if it has no such part.
+fn open(
     config: &TrainConfig,
-    name: &str,
-    validation: Vec<SentencePair>,
-    cache: Option<&CorpusCache>,
-    control: &Control<'_>,
-) -> Result<CleanCorpus<Vec<SentencePair>>, TrainError> {
-    let options = CorpusOptions {
-        clean: config.data.cleaning(),
-        validation: ValidationPairs::Given(validation),
-        overlaps: overlaps(config),
-        target: target_side(config.task),
-    };
-    let pairs = open_part(config, Part::Training, cache)?;
-    let annotations = annotations(&config.data)?;
-    let corpus = CleanCorpus::read_annotated(pairs, annotations, options, Vec::new(), control)?;
-    if corpus.training_pairs() == 0 {
-        let (what, reason) = (format!("`{name}`"), "no pair is left".to_owned());
-        return Err(DataError::NoPairs { what, reason }.into());
-    }
-    Ok(corpus)
-}
-
-/// Reads the pairs of a validation set, the only corpus of `config`; `name` is its name in errors.
-///
-/// # Errors
-///
-/// If a file cannot be read, or there is no pair.
-pub(crate) fn load_validation(
-    config: &TrainConfig,
-    name: &str,
-    cache: Option<&CorpusCache>,
-) -> Result<Vec<SentencePair>, TrainError> {
-    let pairs: Vec<SentencePair> =
-        open_part(config, Part::Validation, cache)?.collect::<Result<_, _>>()?;
-    if pairs.is_empty() {
-        let (what, reason) = (format!("`{name}`"), "it has no pair".to_owned());
-        return Err(DataError::NoPairs { what, reason }.into());
-    }
-    Ok(pairs)
-}
-
-/// Opens the first `train_pairs` pairs of the files or of a part of the named corpus of `config`.
-/// Files may be patterns.
-fn open_part(
-    config: &TrainConfig,
+    entry: &CorpusConfig,
     part: Part,
     cache: Option<&CorpusCache>,
-) -> Result<Pairs, TrainError> {
-    let data = &config.data;
-    let pairs: Pairs = match (&data.source, &data.train_source, &data.train_target) {
-        (DataSource::Named(name), ..) => from_cache(config, part, cache)?.ok_or_else(|| {
-            let reason = "the corpus has no validation part".to_owned();
-            DataError::NoPairs { what: name.clone(), reason }
-        })?,
-        (_, Some(source), Some(target)) => {
+) -> Result<Option<Pairs>, TrainError> {
+    let options = options(config, entry);
+    Ok(match (&entry.source, &entry.target, &entry.file) {
+        (Some(source), Some(target), _) => {
             let files = parallel_files(source, target)?.into_iter();
-            let options = options(config);
-            Box::new(files.flat_map(move |[source, target]| {
+            Some(Box::new(files.flat_map(move |[source, target]| {
                 opened(read::parallel(&source, &target, &options))
-            }))
+            })))
         }
-        _ => {
-            let Some(file) = &data.train_file else {
-                return Err(TrainError::Problems { problems: config.problems() });
-            };
-            let options = options(config);
+        (_, _, Some(file)) => {
             let files = pattern::files(file)?.into_iter();
-            Box::new(files.flat_map(move |file| opened(read::pairs(&file, &options))))
+            Some(Box::new(files.flat_map(move |file| opened(read::pairs(&file, &options)))))
         }
-    };
-    Ok(Box::new(pairs.take(data.train_pairs.unwrap_or(usize::MAX))))
+        _ => from_cache(config, entry, part, cache)?,
+    })
 }
 
 /// Returns the pairs of a file, or the error of opening it as the only item.
@@ -288,7 +173,7 @@ fn opened(pairs: Result<Pairs, DataError>) -> Pairs {
 }
 
 /// Returns the files of two patterns, side by side.
-fn parallel_files(source: &Path, target: &Path) -> Result<Vec<[PathBuf; 2]>, DataError> {
+pub(crate) fn parallel_files(source: &Path, target: &Path) -> Result<Vec<[PathBuf; 2]>, DataError> {
     let (sources, targets) = (pattern::files(source)?, pattern::files(target)?);
     if sources.len() != targets.len() {
         let (what, found) = (format!("`{}`", source.display()), sources.len());
@@ -299,111 +184,23 @@ fn parallel_files(source: &Path, target: &Path) -> Result<Vec<[PathBuf; 2]>, Dat
     Ok(sources.into_iter().zip(targets).map(|(source, target)| [source, target]).collect())
 }
 
-/// Returns `true` if the training files are patterns, each file of which is a shard of a prepared
-/// corpus.
-pub(crate) fn has_shards(data: &DataConfig) -> bool {
-    [&data.train_source, &data.train_target, &data.train_file]
-        .into_iter()
-        .flatten()
-        .any(|path| read::file_of(path).as_ref() == Some(path) && pattern::is_pattern(path))
-}
-
-/// Returns the files of each shard.
-///
-/// # Errors
-///
-/// If a pattern names no file, or two patterns name different numbers of files.
-pub(crate) fn shards(data: &DataConfig) -> Result<Vec<Vec<PathBuf>>, DataError> {
-    match (&data.train_source, &data.train_target, &data.train_file) {
-        (Some(source), Some(target), _) => {
-            Ok(parallel_files(source, target)?.into_iter().map(Vec::from).collect())
-        }
-        (_, _, Some(file)) => {
-            Ok(pattern::files(file)?.into_iter().map(|file| vec![file]).collect())
-        }
-        _ => Ok(Vec::new()),
-    }
-}
-
-/// Opens the files of a shard.
-pub(crate) fn open_shard(config: &TrainConfig, files: &[PathBuf]) -> Result<Pairs, DataError> {
-    let options = options(config);
-    match files {
-        [source, target] => read::parallel(source, target, &options),
-        [file, ..] => read::pairs(file, &options),
-        [] => Ok(Box::new(empty())),
-    }
-}
-
-/// Returns the options of the shards of `config`, whose validation pairs are given.
-///
-/// # Errors
-///
-/// If the validation pairs cannot be read, or are not given.
-pub(crate) fn shard_options(
-    config: &TrainConfig,
-    limits: ValidationLimits,
-) -> Result<CorpusOptions, TrainError> {
-    let mut problems = Vec::new();
-    let Some(pairs) = open_validation(config, None)? else {
-        problems.push(
-            "[data] a pattern of prepared files needs `valid_file`, or `valid_source` and \
-             `valid_target`"
-                .into(),
-        );
-        return Err(TrainError::Problems { problems });
-    };
-    if config.data.train_pairs.is_some() {
-        problems
-            .push("[data] `train_pairs` is not available with a pattern of prepared files".into());
-        return Err(TrainError::Problems { problems });
-    }
-    let validation = pairs.take(limits.given).collect::<Result<_, _>>()?;
-    Ok(CorpusOptions {
-        clean: config.data.cleaning(),
-        validation: ValidationPairs::Given(validation),
-        overlaps: overlaps(config),
-        target: target_side(config.task),
-    })
-}
-
-/// Returns the validation files of `data`, without standard input.
-pub(crate) fn validation_files(data: &DataConfig) -> Vec<PathBuf> {
-    [&data.valid_source, &data.valid_target, &data.valid_file]
-        .into_iter()
-        .flatten()
-        .filter_map(|path| read::file_of(path))
-        .collect()
-}
-
-/// Returns the input files of `data` in a fixed order, without standard input.
-pub(crate) fn input_files(data: &DataConfig) -> Vec<PathBuf> {
-    let training = [&data.train_source, &data.train_target, &data.train_file];
-    let mut files: Vec<PathBuf> =
-        training.into_iter().flatten().filter_map(|path| read::file_of(path)).collect();
-    files.extend(validation_files(data));
-    files
-}
-
-/// Returns the request for the named corpus of a configuration; `None` if it names none.
-pub fn request(data: &DataConfig) -> Option<Request> {
-    let DataSource::Named(name) = &data.source else { return None };
+/// Returns the request for the named corpus of an entry; `None` if it names none.
+pub(crate) fn request(entry: &CorpusConfig) -> Option<Request> {
     Some(Request {
-        name: name.clone(),
-        source: data.source_language.clone()?,
-        target: data.target_language.clone()?,
-        subset: data.subset.clone(),
-        split: data.split.clone(),
-        revision: data.revision.clone(),
+        name: entry.corpus.clone().filter(|_| !entry.is_generated())?,
+        source: entry.source_language.clone()?,
+        target: entry.target_language.clone()?,
+        subset: entry.subset.clone(),
+        split: entry.split.clone(),
+        revision: entry.revision.clone(),
     })
 }
 
 /// Returns the requests for all named corpora of a configuration, each once.
 pub fn requests(config: &TrainConfig) -> Vec<Request> {
-    let mut requests: Vec<Request> = request(&config.data).into_iter().collect();
-    for entry in config.data.train.iter().chain(&config.data.valid) {
-        let found = request(&with_entry(config, entry).data);
-        requests.extend(found.filter(|request| !requests.contains(request)));
+    let mut requests = Vec::new();
+    for entry in config.data.corpora().iter().chain(&config.data.validation_sets()) {
+        requests.extend(request(entry).filter(|request| !requests.contains(request)));
     }
     requests
 }
@@ -425,26 +222,14 @@ pub fn fetch(
     Ok(corpus)
 }
 
-/// Opens the validation pairs of the validation files, or else of the named corpus.
-fn open_validation(
-    config: &TrainConfig,
-    cache: Option<&CorpusCache>,
-) -> Result<Option<Pairs>, TrainError> {
-    let data = &config.data;
-    let files = [&data.valid_source, &data.valid_target, &data.valid_file];
-    match (open_files(files, &options(config))?, &data.source) {
-        (None, DataSource::Named(_)) => from_cache(config, Part::Validation, cache),
-        (pairs, _) => Ok(pairs),
-    }
-}
-
 /// Opens one part of a named corpus; `None` if it has no such part.
 fn from_cache(
     config: &TrainConfig,
+    entry: &CorpusConfig,
     part: Part,
     cache: Option<&CorpusCache>,
 ) -> Result<Option<Pairs>, TrainError> {
-    let Some(request) = request(&config.data) else {
+    let Some(request) = request(entry) else {
         return Err(TrainError::Problems { problems: config.problems() });
     };
     let read = || -> Result<_, DataError> {
@@ -452,7 +237,7 @@ fn from_cache(
         let fetcher = Fetcher::new(cache.clone(), Mode::Offline);
         let corpus = named::find(&request, &fetcher, endpoints)?;
         let wanted = part == Part::Training || corpus.has(part);
-        wanted.then(|| corpus.read(part, &fetcher, &options(config))).transpose()
+        wanted.then(|| corpus.read(part, &fetcher, &options(config, entry))).transpose()
     };
     read().map_err(|error| match error {
         DataError::Fetch(source @ FetchError::NotCached { .. }) => {
@@ -462,40 +247,27 @@ fn from_cache(
     })
 }
 
-/// Opens the files of one part: one for each side, or one with both.
-fn open_files(
-    [source, target, file]: [&Option<PathBuf>; 3],
-    options: &ReadOptions,
-) -> Result<Option<Pairs>, DataError> {
-    match (source, target, file) {
-        (Some(source), Some(target), _) => read::parallel(source, target, options).map(Some),
-        (_, _, Some(file)) => read::pairs(file, options).map(Some),
-        _ => Ok(None),
-    }
+/// Returns the layout of the table of `entry`, with its name and first pair; `None` if there is no
+/// table, or one that cannot be read, because reading it reports that.
+pub(crate) fn table_layout(
+    config: &TrainConfig,
+    entry: &CorpusConfig,
+) -> Option<(String, TableLayout, SentencePair)> {
+    let file = pattern::files(entry.file.as_ref()?).ok()?.into_iter().next()?;
+    let (layout, pair) = read::table_layout(&file, &options(config, entry)).ok()??;
+    Some((file.display().to_string(), layout, pair))
 }
 
-/// Returns the layouts of the tables among the training and validation files of `config`, with their
-/// names and first pairs. Files that cannot be read are left out, because reading them reports it.
-pub(crate) fn table_layouts(config: &TrainConfig) -> Vec<(String, TableLayout, SentencePair)> {
-    let options = options(config);
-    let files = [&config.data.train_file, &config.data.valid_file].into_iter().flatten();
-    let first = files.filter_map(|file| pattern::files(file).ok()?.into_iter().next());
-    let layout = |file: PathBuf| {
-        let (layout, pair) = read::table_layout(&file, &options).ok()??;
-        Some((file.display().to_string(), layout, pair))
-    };
-    first.filter_map(layout).collect()
-}
-
-fn options(config: &TrainConfig) -> ReadOptions {
-    let data = &config.data;
+/// Returns the options of reading the files of `entry`.
+pub(crate) fn options(config: &TrainConfig, entry: &CorpusConfig) -> ReadOptions {
+    let DataConfig { source_column, target_column, header, .. } = &config.data;
     let columns = Columns {
-        source: data.source_column.clone(),
-        target: data.target_column.clone(),
-        source_language: data.source_language.clone(),
-        target_language: data.target_language.clone(),
-        header: data.header,
+        source: source_column.clone(),
+        target: target_column.clone(),
+        source_language: entry.source_language.clone(),
+        target_language: entry.target_language.clone(),
+        header: *header,
         target_side: target_side(config.task),
     };
-    ReadOptions { format: data.format, columns, ..ReadOptions::default() }
+    ReadOptions { format: entry.format, columns, ..ReadOptions::default() }
 }

@@ -6,13 +6,17 @@ use serde::Serialize;
 use tx_data::{
     CleaningReport,
     near_duplicate::{Overlap, OverlapFinder},
-    pipeline::Control,
+    prepared::Verification,
     source::named::CorpusCache,
 };
 use tx_infer::TaskKind;
 use tx_text::{SentencePair, Tokenizer, Tokenizers, VocabularyReport};
 
-use crate::{config::TrainConfig, corpus, error::TrainError};
+use crate::{
+    config::TrainConfig,
+    data::{DataAccess, load},
+    error::TrainError,
+};
 
 /// Number of bins of a histogram, and width of its longest bar.
 const BINS: usize = 12;
@@ -116,8 +120,9 @@ impl Statistics {
                 )],
             });
         }
-        let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
-        let corpus = corpus::load(config, cache, &control)?;
+        let stop = &AtomicBool::new(false);
+        let access = DataAccess { cache, verification: Verification::ALL, stop, print: &|_| {} };
+        let corpus = load(config, &access)?;
         let cleaning = (!config.data.is_generated()).then(|| corpus.cleaning.clone());
         let overlap_left_out = corpus.overlap_dropped;
         let mut parts = corpus.into_split();

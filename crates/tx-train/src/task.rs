@@ -62,15 +62,6 @@ pub trait Task: Send + 'static {
     }
 }
 
-/// Position in training at which a model was validated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
-    /// Epoch, from 1.
-    pub epoch: usize,
-    /// Update, from 1.
-    pub step: usize,
-}
-
 /// Module with a training loss.
 ///
 /// [`TrainStep`] and [`InferenceStep`] are what Burn's Learner requires; the loop itself calls
@@ -213,20 +204,6 @@ pub struct StepOutput {
 }
 
 impl StepOutput {
-    /// Returns the last three of `numbers`: loss, negative log-likelihood and correct tokens, without
-    /// numbers of tokens.
-    pub(crate) fn of_numbers(numbers: &[f32]) -> Self {
-        match *numbers {
-            [.., loss, nll, correct] => Self {
-                loss_sum: loss.into(),
-                nll_sum: nll.into(),
-                correct: correct as usize,
-                ..Self::default()
-            },
-            _ => Self::default(),
-        }
-    }
-
     /// Returns this loss with the numbers of tokens of `counts`.
     pub(crate) fn with_counts(self, counts: &Self) -> Self {
         let Self { loss_sum, nll_sum, correct, .. } = self;

@@ -4,7 +4,16 @@ use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{task::Position, translation::sample::CrossAttention};
+use crate::translation::sample::CrossAttention;
+
+/// Position in training at which a model was validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Epoch, from 1.
+    pub epoch: usize,
+    /// Update, from 1.
+    pub step: usize,
+}
 
 /// Result of a validation, for metrics, progress, the dashboard and the report page.
 pub trait ValidationReport: Clone + Serialize + DeserializeOwned + Send + 'static {

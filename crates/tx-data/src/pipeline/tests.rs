@@ -5,10 +5,7 @@ use std::{fs, sync::atomic::AtomicBool};
 use tx_text::{TokenizerConfig, TokenizerKind};
 
 use super::*;
-use crate::{
-    annotation::{Annotations, Link},
-    clean::Markup,
-};
+use crate::{annotation::Annotations, clean::Markup, encode::Link};
 
 /// Two words that no other pair has.
 fn words(i: usize) -> String {

@@ -16,6 +16,7 @@ use crate::{
     clean::{CleanConfig, Cleaner, KeepOrDrop},
     encode::{LongPolicy, TargetSide, encode_corpus, encode_labeled},
     loader::PairLoader,
+    make_batch::MakeSeq2SeqBatch,
     pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
     sampler::BatchSize,
     split::{Split, SplitBy, split},
@@ -123,8 +124,9 @@ fn a_prepared_corpus_equals_one_in_memory() {
         // The same batches in the same order, also when resumed.
         let batches = |store: PairStore, skipped| {
             let size = BatchSize::Tokens(60);
-            let loader = PairLoader::training(store, size, 7, Device::flex());
-            let loader = loader.with_word_dropout(0.2).resume_from(2, skipped);
+            let make = MakeSeq2SeqBatch { word_dropout: 0.2, ..MakeSeq2SeqBatch::default() };
+            let loader = PairLoader::new(store, make, size, Device::flex()).shuffled(7);
+            let loader = loader.resume_from(2, skipped);
             let ids = |batch: crate::Seq2SeqBatch| batch.source.into_data().iter::<u32>().collect();
             let batches: Vec<Vec<u32>> = loader.iter().map(|batch| ids(batch.unwrap())).collect();
             batches

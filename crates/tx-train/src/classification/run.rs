@@ -44,12 +44,10 @@ impl TaskRun for LabeledData {
     ) -> Result<ClassificationLoader, TrainError> {
         let train = &config.train;
         let texts = self.train.clone();
-        let loader = ClassificationLoader::training(texts, train.batch, train.seed, device.clone())
-            .with_grouping(train.grouping);
-        Ok(match segmentation(config, &self.summary.tokenizers)? {
-            Some(segmentation) => loader.with_segmentation(segmentation),
-            None => loader,
-        })
+        let segmentation = segmentation(config, &self.summary.tokenizers)?;
+        let make = MakeClassificationBatch { segmentation };
+        let loader = ClassificationLoader::new(texts, make, train.batch, device.clone());
+        Ok(loader.shuffled(train.seed).with_grouping(train.grouping))
     }
 
     fn validation_loader(
@@ -58,7 +56,8 @@ impl TaskRun for LabeledData {
         device: &Device,
     ) -> Result<ClassificationLoader, TrainError> {
         let texts = self.valid.clone();
-        Ok(ClassificationLoader::validation(texts, config.train.batch, device.clone()))
+        let (make, size) = (MakeClassificationBatch::default(), config.train.batch);
+        Ok(ClassificationLoader::new(texts, make, size, device.clone()))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<Classifier, TrainError> {

@@ -4,7 +4,13 @@ use std::{fs, path::Path};
 
 use tx_infer::TaskKind;
 
-use super::{parent, recipe::Recipe, similar::most_similar, train_config::TrainConfig};
+use super::{
+    parent,
+    recipe::Recipe,
+    similar::most_similar,
+    table::{merge, to_table},
+    train_config::TrainConfig,
+};
 use crate::error::TrainError;
 
 /// Builder of a [`TrainConfig`]. Later values override earlier ones; keys without a value have
@@ -61,7 +67,7 @@ impl ConfigBuilder {
     ///
     /// If TOML cannot represent a number.
     pub fn from_config(config: &TrainConfig) -> Result<Self, TrainError> {
-        Ok(Self { table: config.to_table()?, given: toml::Table::new() })
+        Ok(Self { table: to_table(config)?, given: toml::Table::new() })
     }
 
     /// Overrides one key, as in `train.epochs=3`. The value is TOML, or a bare word that is taken
@@ -194,23 +200,6 @@ impl ConfigBuilder {
 const FROM: &str = "from";
 /// Key that records the recipe of a configuration.
 const FROM_RECIPE: &str = "from_recipe";
-
-/// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
-/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole, as is `class_weights`.
-pub(super) fn merge(base: &mut toml::Table, overrides: toml::Table) {
-    for (key, value) in overrides {
-        match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(overrides))
-                if !["batch", "class_weights"].contains(&&*key) =>
-            {
-                merge(base, overrides);
-            }
-            (_, value) => {
-                base.insert(key, value);
-            }
-        }
-    }
-}
 
 fn parse(text: &str, location: &str) -> Result<toml::Table, TrainError> {
     text.parse().map_err(|error| config_error(location, &error))

@@ -1,4 +1,4 @@
-//! Entries of the lists of training corpora and validation sets.
+//! Corpus of a run: where its pairs come from, and their part of an epoch.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,22 @@ use tx_data::{
     source::{format::Format, named},
 };
 
-/// Entry of `[[data.train]]`, one of several training corpora, or of `[[data.valid]]`, one of several
-/// validation sets.
+use super::data_source::DataSource;
+
+/// Entry of `[[data.train]]`, one of several training corpora, or of `[[data.valid]]`, one of
+/// several validation sets; or `[data.replay]`, of which each epoch contains a fraction beside all
+/// training pairs, so that a model does not forget what it was trained on.
+///
+/// [`DataConfig::corpora`](super::DataConfig::corpora) returns all corpora of a configuration in
+/// this form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CorpusConfig {
-    /// Name in messages, metrics and provenance. Default: the corpus, or the name of its first file.
+    /// Name in messages, metrics and provenance. Default: the corpus, or the name of its first
+    /// file.
     pub name: Option<String>,
-    /// Files of the source side: a path, or a pattern with `*`, `?` or `[…]`, whose files are read in
-    /// alphabetical order.
+    /// Files of the source side: a path, or a pattern with `*`, `?` or `[…]`, whose files are read
+    /// in alphabetical order.
     pub source: Option<PathBuf>,
     /// Files of the target side, as many as those of the source side.
     pub target: Option<PathBuf>,
@@ -52,6 +59,9 @@ pub struct CorpusConfig {
     pub tag: Option<String>,
     /// Training: average number of occurrences of each pair in an epoch.
     pub weight: f64,
+    /// Training: fraction of the pairs of an epoch, in place of `weight`, in `0.0..1.0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
     /// Training: first epoch that contains pairs of this corpus, from 1.
     pub first_epoch: usize,
     /// Training: last epoch that contains pairs of this corpus.
@@ -80,6 +90,7 @@ impl Default for CorpusConfig {
             alignments: None,
             tag: None,
             weight: 1.0,
+            fraction: None,
             first_epoch: 1,
             last_epoch: None,
             clean: None,
@@ -98,33 +109,44 @@ impl CorpusConfig {
         self.name.clone().or_else(|| self.corpus.clone()).or_else(file).unwrap_or_default()
     }
 
+    /// Returns `true` if the pairs are generated, and therefore clean.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.corpus.as_deref().is_some_and(|name| DataSource::from(name.to_owned()).is_generated())
+    }
+
+    /// Returns the files of the training or validation pairs.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.source, &self.target, &self.file].into_iter().flatten()
+    }
+
     /// Returns the problems of entry `number`, from 1, of `[[data.train]]`.
     pub(super) fn training_problems(&self, number: usize) -> Vec<String> {
-        let mut problems = self.problems("train", number);
-        let mut problem = |text: String| problems.push(format!("`train` {number}: {text}"));
-        let weight = self.weight;
-        if !(weight > 0.0 && weight <= 1_000.0) {
-            problem(format!("`weight` = {weight} must be more than 0 and at most 1000"));
+        let key = |key: &str| format!("`train` {number}: `{key}`");
+        let mut problems = self.source_problems(&format!("`train` {number}"));
+        problems.extend(self.problems(key));
+        problems
+    }
+
+    /// Returns the problems of `[data.replay]`.
+    pub(super) fn replay_problems(&self) -> Vec<String> {
+        let Self { source, target, file, corpus, prepared, .. } = self;
+        let mut problems = Vec::new();
+        if self.files().next().is_none() && corpus.is_none() && prepared.is_none() {
+            problems.push("`replay` needs `source` and `target`, or `file`".into());
         }
-        let (first, last) = (self.first_epoch, self.last_epoch);
-        if first == 0 {
-            problem("`first_epoch` must be at least 1".into());
-        } else if last.is_some_and(|last| last < first) {
-            problem(format!("`last_epoch` must be at least `first_epoch` = {first}"));
-        }
-        if self.tag.as_ref().is_some_and(|tag| tag.is_empty() || tag.contains(char::is_whitespace))
-        {
-            problem("`tag` must be one word".into());
-        }
-        if let Some(clean) = &self.clean {
-            clean.problems().into_iter().for_each(|text| problem(format!("`clean`: {text}")));
+        problems.extend(sides("replay.", [source, target, file]));
+        problems.extend(self.problems(|key| format!("`replay.{key}`")));
+        if self.weight != Self::default().weight {
+            problems.push("`replay` has `fraction` in place of `weight`".into());
         }
         problems
     }
 
     /// Returns the problems of entry `number`, from 1, of `[[data.valid]]`.
     pub(super) fn validation_problems(&self, number: usize) -> Vec<String> {
-        let mut problems = self.problems("valid", number);
+        let place = format!("`valid` {number}");
+        let mut problems = self.source_problems(&place);
+        problems.extend(self.problems(|key| format!("{place}: `{key}`")));
         let default = Self::default();
         for (key, is_given) in [
             ("prepared", self.prepared.is_some()),
@@ -132,27 +154,42 @@ impl CorpusConfig {
             ("alignments", self.alignments.is_some()),
             ("tag", self.tag.is_some()),
             ("weight", self.weight != default.weight),
+            ("fraction", self.fraction.is_some()),
             ("first_epoch", self.first_epoch != default.first_epoch),
             ("last_epoch", self.last_epoch.is_some()),
             ("clean", self.clean.is_some()),
         ] {
             if is_given {
-                problems.push(format!("`valid` {number}: `{key}` is for training"));
+                problems.push(format!("{place}: `{key}` is for training"));
             }
         }
         problems
     }
 
-    fn problems(&self, part: &str, number: usize) -> Vec<String> {
+    /// Returns the problem of the source of an entry, `place`, which needs exactly one.
+    fn source_problems(&self, place: &str) -> Vec<String> {
+        let Self { source, target, file, corpus, .. } = self;
+        let problem = match [source.is_some(), target.is_some(), file.is_some(), corpus.is_some()] {
+            _ if self.prepared.is_some() => None,
+            [true, true, false, false]
+            | [false, false, true, false]
+            | [false, false, false, true] => None,
+            [false, false, false, false] => {
+                Some("needs `source` and `target`, `file`, or `corpus`")
+            }
+            [true, false, false, false] | [false, true, false, false] => {
+                Some("`source` and `target` go together")
+            }
+            _ => Some("`source` and `target`, `file`, and `corpus` exclude each other"),
+        };
+        problem.map(|problem| format!("{place}: {problem}")).into_iter().collect()
+    }
+
+    /// Returns the problems of the keys, which `name` names.
+    fn problems(&self, name: impl Fn(&str) -> String) -> Vec<String> {
         let mut problems = Vec::new();
-        let mut problem = |text: &str| problems.push(format!("`{part}` {number}: {text}"));
-        let given = (
-            self.source.is_some(),
-            self.target.is_some(),
-            self.file.is_some(),
-            self.corpus.is_some(),
-        );
-        let excluded = [
+        let mut problem = |key: &str, text: String| problems.push(format!("{}{text}", name(key)));
+        for (key, is_given) in [
             ("source", self.source.is_some()),
             ("target", self.target.is_some()),
             ("file", self.file.is_some()),
@@ -162,42 +199,61 @@ impl CorpusConfig {
             ("pair_weights", self.pair_weights.is_some()),
             ("alignments", self.alignments.is_some()),
             ("clean", self.clean.is_some()),
-        ];
-        for (key, _) in excluded.iter().filter(|(_, is_given)| self.prepared.is_some() && *is_given)
-        {
-            problem(&format!("`prepared` and `{key}` exclude each other"));
-        }
-        match given {
-            _ if self.prepared.is_some() => {}
-            (true, true, false, false)
-            | (false, false, true, false)
-            | (false, false, false, true) => {}
-            (false, false, false, false) => {
-                problem("needs `source` and `target`, `file`, or `corpus`");
+        ] {
+            if is_given && self.prepared.is_some() {
+                problem("prepared", format!(" and `{key}` exclude each other"));
             }
-            (true, false, false, false) | (false, true, false, false) => {
-                problem("`source` and `target` go together");
-            }
-            _ => problem("`source` and `target`, `file`, and `corpus` exclude each other"),
         }
         if let Some(name) = &self.corpus
             && !named::Request::is_name(name)
         {
             let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();
-            let known = known.join(", ");
-            problem(&format!("`corpus` = \"{name}\" is unknown; known are {known}"));
+            problem("corpus", format!(" = \"{name}\" is unknown; known are {}", known.join(", ")));
         }
-        let of_corpus =
-            [("subset", &self.subset), ("split", &self.split), ("revision", &self.revision)];
-        for (key, value) in of_corpus {
+        for (key, value) in
+            [("subset", &self.subset), ("split", &self.split), ("revision", &self.revision)]
+        {
             if value.is_some() && self.corpus.is_none() {
-                problem(&format!("`{key}` belongs to a `corpus`"));
+                problem(key, " belongs to a `corpus`".into());
             }
         }
         if self.pairs == Some(0) {
-            problem("`pairs` must be at least 1");
+            problem("pairs", " must be at least 1".into());
+        }
+        let weight = self.weight;
+        if !(weight > 0.0 && weight <= 1_000.0) {
+            problem("weight", format!(" = {weight} must be more than 0 and at most 1000"));
+        }
+        if let Some(fraction) =
+            self.fraction.filter(|fraction| !(*fraction > 0.0 && *fraction < 1.0))
+        {
+            problem("fraction", format!(" = {fraction} must be between 0 and 1"));
+        }
+        let (first, last) = (self.first_epoch, self.last_epoch);
+        if first == 0 {
+            problem("first_epoch", " must be at least 1".into());
+        } else if last.is_some_and(|last| last < first) {
+            problem("last_epoch", format!(" must be at least `first_epoch` = {first}"));
+        }
+        if self.tag.as_ref().is_some_and(|tag| tag.is_empty() || tag.contains(char::is_whitespace))
+        {
+            problem("tag", " must be one word".into());
+        }
+        for text in self.clean.iter().flat_map(CleanConfig::problems) {
+            problem("clean", format!(": {text}"));
         }
         problems
+    }
+}
+
+/// Returns the problem of the files of a corpus, if any; the names of the keys start with `keys`.
+pub(super) fn sides(keys: &str, [source, target, file]: [&Option<PathBuf>; 3]) -> Option<String> {
+    match (source.is_some(), target.is_some(), file.is_some()) {
+        (true, true, false) | (false, false, _) => None,
+        (_, _, false) => Some(format!("`{keys}source` and `{keys}target` go together")),
+        (_, _, true) => Some(format!(
+            "`{keys}file` has both sides and conflicts with `{keys}source` and `{keys}target`"
+        )),
     }
 }
 
@@ -270,6 +326,27 @@ mod tests {
         );
         let problems = CorpusConfig::default().training_problems(1);
         assert_eq!(problems, ["`train` 1: needs `source` and `target`, `file`, or `corpus`"]);
+    }
+
+    #[test]
+    fn files_and_fraction_are_checked() {
+        let path = || Some(PathBuf::from("a"));
+        let replay = CorpusConfig { file: path(), ..CorpusConfig::default() };
+        assert_eq!(replay.replay_problems(), [""; 0]);
+        let replay =
+            CorpusConfig { fraction: Some(1.0), pairs: Some(0), ..CorpusConfig::default() };
+        assert_eq!(
+            replay.replay_problems(),
+            [
+                "`replay` needs `source` and `target`, or `file`",
+                "`replay.pairs` must be at least 1",
+                "`replay.fraction` = 1 must be between 0 and 1",
+            ]
+        );
+        let replay = CorpusConfig { source: path(), ..CorpusConfig::default() };
+        assert_eq!(replay.replay_problems(), ["`replay.source` and `replay.target` go together"]);
+        let replay = CorpusConfig { file: path(), ..replay };
+        assert!(replay.replay_problems()[0].contains("conflicts"));
     }
 
     #[test]

@@ -10,10 +10,14 @@ use tx_data::{
 use tx_infer::{TaskKind, bundle::LanguagePlacement};
 
 use super::{
-    corpus::{CorpusConfig, empty_epoch},
+    corpus::{CorpusConfig, empty_epoch, sides},
     data_source::DataSource,
-    replay::ReplayConfig,
 };
+
+/// Name of the replayed pairs.
+const REPLAY: &str = "replay";
+/// Fraction of the replayed pairs in an epoch by default.
+const REPLAYED: f64 = 0.2;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_empty_line(end: &DocumentEnd) -> bool {
@@ -39,7 +43,18 @@ fn name_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
     }))
 }
 
-/// Section `[data]`: training and validation data.
+/// Deserializes the replayed pairs, which have a fraction of each epoch.
+fn with_fraction<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<CorpusConfig>, D::Error> {
+    let replay = Option::<CorpusConfig>::deserialize(deserializer)?;
+    let fraction = |entry: &CorpusConfig| entry.fraction.or(Some(REPLAYED));
+    Ok(replay.map(|entry| CorpusConfig { fraction: fraction(&entry), ..entry }))
+}
+
+/// Section `[data]`: training and validation data, as it is written: one corpus by keys of its own,
+/// or lists. [`corpora`](Self::corpora) and [`validation_sets`](Self::validation_sets) are the same
+/// for all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataConfig {
@@ -66,8 +81,8 @@ pub struct DataConfig {
     /// File with a weight of each training pair in the loss, one a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pair_weights: Option<PathBuf>,
-    /// File with the word alignment of each training pair in Pharaoh format (`0-0 1-2`), one a line, for
-    /// `train.guided_alignment`.
+    /// File with the word alignment of each training pair in Pharaoh format (`0-0 1-2`), one a
+    /// line, for `train.guided_alignment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignments: Option<PathBuf>,
     /// Format of the files; detected from their content by default.
@@ -91,7 +106,8 @@ pub struct DataConfig {
     pub documents: DocumentEnd,
     /// Number of training pairs or documents to generate, or to read from the beginning of a file.
     pub train_pairs: Option<usize>,
-    /// Number of validation pairs or documents to generate, or to read from the beginning of a file.
+    /// Number of validation pairs or documents to generate, or to read from the beginning of a
+    /// file.
     pub valid_pairs: Option<usize>,
     /// Files without validation files: fraction of pairs held out for validation, in `0.0..1.0`. At
     /// 0, the training pairs themselves are used, for experiments that overfit on purpose.
@@ -107,18 +123,18 @@ pub struct DataConfig {
     pub overlap: OverlapPolicy,
     /// Folder of the tokenized data, for a corpus larger than memory; created if it does not exist.
     pub prepared: Option<PathBuf>,
-    /// Prepared data of several files: maximum number of pairs that the vocabulary is learned from, the
-    /// same number from the beginning of each file; 1,000,000 by default.
+    /// Prepared data of several files: maximum number of pairs that the vocabulary is learned from,
+    /// the same number from the beginning of each file; 1,000,000 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vocabulary_pairs: Option<usize>,
     /// Files: cleaning of training pairs.
     pub clean: CleanConfig,
     /// Other pairs of which each epoch contains some.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replay: Option<ReplayConfig>,
-    /// Several corpora: exponent of their proportions. A corpus with `n` pairs of weight `w` has the
-    /// fraction `(w n)^(1 / temperature) / Σ (w n)^(1 / temperature)` of an epoch, which contains
-    /// `Σ w n` pairs. Higher temperatures are closer to equal parts.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "with_fraction")]
+    pub replay: Option<CorpusConfig>,
+    /// Several corpora: exponent of their proportions. A corpus with `n` pairs of weight `w` has
+    /// the fraction `(w n)^(1 / temperature) / Σ (w n)^(1 / temperature)` of an epoch, which
+    /// contains `Σ w n` pairs. Higher temperatures are closer to equal parts.
     #[serde(skip_serializing_if = "is_one")]
     pub temperature: f64,
     /// Several corpora: tokens that select the languages of a new multilingual model.
@@ -191,47 +207,98 @@ impl Default for DataConfig {
     }
 }
 
-/// Files of the training or validation pairs.
-struct Sides<'a> {
-    source: &'a Option<PathBuf>,
-    target: &'a Option<PathBuf>,
-    file: &'a Option<PathBuf>,
-}
-
-/// Returns the problem with the files of a part, if any.
-fn sides(part: &str, files: &Sides<'_>, needed: bool) -> Option<String> {
-    match (files.source.is_some(), files.target.is_some(), files.file.is_some()) {
-        (true, true, false) | (false, false, true) => None,
-        (false, false, false) if !needed => None,
-        (false, false, false) => Some(format!(
-            "`source` = \"files\" needs `{part}_source` and `{part}_target`, or `{part}_file`"
-        )),
-        (_, _, false) => Some(format!("`{part}_source` and `{part}_target` go together")),
-        (_, _, true) => Some(format!(
-            "`{part}_file` has both sides and conflicts with `{part}_source` and `{part}_target`"
-        )),
-    }
-}
-
 impl DataConfig {
+    /// Returns the training corpora, at least one: the entries of `train` or the corpus that the
+    /// other keys describe, and the replayed one. Languages, format and cleaning are complete.
+    pub fn corpora(&self) -> Vec<CorpusConfig> {
+        let mut entries = match &self.train[..] {
+            [] => vec![self.only_corpus()],
+            entries => entries.to_vec(),
+        };
+        if let Some(replay) = &self.replay {
+            let name = replay.name.clone().or(Some(REPLAY.into()));
+            let fraction = replay.fraction.or(Some(REPLAYED));
+            entries.push(CorpusConfig { name, fraction, ..replay.clone() });
+        }
+        entries.into_iter().map(|entry| self.complete(entry)).collect()
+    }
+
+    /// Returns the validation sets that are given: the entries of `valid`, or the set that the
+    /// other keys describe, without name; none if they name no set. A named corpus may lack a
+    /// validation set.
+    pub fn validation_sets(&self) -> Vec<CorpusConfig> {
+        let entries = match &self.valid[..] {
+            [] => {
+                let (source, target) = (self.valid_source.clone(), self.valid_target.clone());
+                let set = CorpusConfig {
+                    source,
+                    target,
+                    file: self.valid_file.clone(),
+                    ..self.only_corpus()
+                };
+                let corpus = set.corpus.clone().filter(|_| set.files().next().is_none());
+                vec![CorpusConfig { corpus, prepared: None, pairs: None, ..set }]
+            }
+            entries => entries.to_vec(),
+        };
+        let is_given =
+            |entry: &CorpusConfig| entry.corpus.is_some() || entry.files().next().is_some();
+        entries.into_iter().filter(is_given).map(|entry| self.complete(entry)).collect()
+    }
+
+    /// Returns the corpus that keys outside of lists describe.
+    fn only_corpus(&self) -> CorpusConfig {
+        let corpus = match &self.source {
+            DataSource::Files => None,
+            source => Some(source.clone().into()),
+        };
+        CorpusConfig {
+            source: self.train_source.clone(),
+            target: self.train_target.clone(),
+            file: self.train_file.clone(),
+            corpus,
+            prepared: self.prepared.clone(),
+            subset: self.subset.clone(),
+            split: self.split.clone(),
+            revision: self.revision.clone(),
+            pairs: self.train_pairs,
+            pair_weights: self.pair_weights.clone(),
+            alignments: self.alignments.clone(),
+            ..CorpusConfig::default()
+        }
+    }
+
+    /// Adds what an entry has in common with others. Generated pairs are only normalized.
+    fn complete(&self, entry: CorpusConfig) -> CorpusConfig {
+        let source_language = entry.source_language.clone().or(self.source_language.clone());
+        let target_language = entry.target_language.clone().or(self.target_language.clone());
+        let clean = entry.clean.clone().unwrap_or_else(|| self.clean.clone());
+        let clean = match entry.is_generated() {
+            true => {
+                CleanConfig { unicode: clean.unicode, spaces: clean.spaces, ..CleanConfig::off() }
+            }
+            false => clean.with_languages(source_language.as_deref(), target_language.as_deref()),
+        };
+        let format = entry.format.or(self.format);
+        CorpusConfig { source_language, target_language, clean: Some(clean), format, ..entry }
+    }
+
+    fn train_files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.train_source, &self.train_target, &self.train_file]
+    }
+
+    fn valid_files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.valid_source, &self.valid_target, &self.valid_file]
+    }
+
     /// Returns the problem of files given for generated pairs, which include their own validation
     /// pairs.
     fn files_of_generated(&self) -> Option<String> {
-        let given = |files: &Sides<'_>| {
-            [files.source, files.target, files.file].into_iter().any(Option::is_some)
-        };
-        let part = [("train", self.train_files()), ("valid", self.valid_files())];
-        let (part, _) = part.into_iter().find(|(_, files)| given(files))?;
+        let parts = [("train", self.train_files()), ("valid", self.valid_files())];
+        let is_given = |files: &[&Option<PathBuf>; 3]| files.iter().any(|file| file.is_some());
+        let (part, _) = parts.into_iter().find(|(_, files)| is_given(files))?;
         let source = String::from(self.source.clone());
         Some(format!("`{part}_…` names files, but `source` = \"{source}\" generates its own pairs"))
-    }
-
-    fn train_files(&self) -> Sides<'_> {
-        Sides { source: &self.train_source, target: &self.train_target, file: &self.train_file }
-    }
-
-    fn valid_files(&self) -> Sides<'_> {
-        Sides { source: &self.valid_source, target: &self.valid_target, file: &self.valid_file }
     }
 
     /// Returns the problems of the files of a task with documents, which have one side.
@@ -256,46 +323,14 @@ impl DataConfig {
         problems
     }
 
-    /// Returns the cleaning of training pairs. Generated pairs are only normalized.
-    pub fn cleaning(&self) -> CleanConfig {
-        if self.is_generated() {
-            let (unicode, spaces) = (self.clean.unicode, self.clean.spaces);
-            return CleanConfig { unicode, spaces, ..CleanConfig::off() };
-        }
-        let (source, target) = (&self.source_language, &self.target_language);
-        self.clean.clone().with_languages(source.as_deref(), target.as_deref())
-    }
-
     /// Returns `true` if the pairs are generated, and therefore clean.
     pub fn is_generated(&self) -> bool {
-        matches!(self.source, DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook)
+        self.source.is_generated()
     }
 
     /// Returns `true` if training corpora or validation sets are lists.
     pub fn has_lists(&self) -> bool {
         !self.train.is_empty() || !self.valid.is_empty()
-    }
-
-    /// Returns `true` if training pairs have weights.
-    pub(super) fn has_pair_weights(&self) -> bool {
-        let in_list = || self.train.iter().any(|entry| entry.pair_weights.is_some());
-        self.pair_weights.is_some() || in_list()
-    }
-
-    /// Returns `true` if training pairs have word alignments.
-    pub(super) fn has_alignments(&self) -> bool {
-        let in_list = || self.train.iter().any(|entry| entry.alignments.is_some());
-        self.alignments.is_some() || in_list()
-    }
-
-    /// Returns the target languages of the training corpora, each once.
-    pub fn target_languages(&self) -> Vec<&str> {
-        let mut found: Vec<&str> = Vec::new();
-        for entry in &self.train {
-            let code = entry.target_language.as_deref().or(self.target_language.as_deref());
-            found.extend(code.filter(|code| !found.contains(code)));
-        }
-        found
     }
 
     /// Returns the problems of the lists of corpora.
@@ -327,7 +362,6 @@ impl DataConfig {
             ("pair_weights", self.pair_weights.is_some()),
             ("alignments", self.alignments.is_some()),
             ("source", self.source != DataSource::Files),
-            ("replay", self.replay.is_some()),
         ];
         let valid = [
             ("valid_source", self.valid_source.is_some()),
@@ -358,7 +392,7 @@ impl DataConfig {
         problems
     }
 
-    /// Returns the problems of keys that belong to lists of corpora.
+    /// Returns the problems of the proportions of several corpora.
     fn mixture_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let temperature = self.temperature;
@@ -366,13 +400,17 @@ impl DataConfig {
             problems
                 .push(format!("`temperature` = {temperature} must be at least 1 and at most 1000"));
         }
-        if self.train.is_empty() {
-            if temperature != 1.0 {
-                problems.push("`temperature` needs a list of `train` entries".into());
-            }
-            if self.language_tokens.is_some() {
-                problems.push("`language_tokens` needs a list of `train` entries".into());
-            }
+        if self.train.is_empty() && temperature != 1.0 {
+            problems.push("`temperature` needs a list of `train` entries".into());
+        }
+        let corpora = self.corpora();
+        let fractions: f64 = corpora.iter().filter_map(|entry| entry.fraction).sum();
+        if fractions >= 1.0 && corpora.iter().filter(|entry| entry.fraction.is_some()).count() > 1 {
+            problems
+                .push(format!("the `fraction`s of an epoch add up to {fractions}, not below 1"));
+        }
+        if corpora.iter().all(|entry| entry.fraction.is_some()) {
+            problems.push("`train` needs an entry without `fraction`".into());
         }
         problems
     }
@@ -412,7 +450,7 @@ impl DataConfig {
             problems.push(format!("`prepared` is not available for the task \"{task}\""));
         }
         if let Some(replay) = &self.replay {
-            problems.extend(replay.problems());
+            problems.extend(replay.replay_problems());
             if task != TaskKind::Translate {
                 problems.push(format!("`replay` is not available for the task \"{task}\""));
             }
@@ -428,14 +466,16 @@ impl DataConfig {
                 problems.extend(self.document_problems(true));
             }
             DataSource::Files => {
-                let is_needed = self.train.is_empty();
-                problems.extend(
-                    sides("train", &self.train_files(), is_needed).into_iter().chain(sides(
-                        "valid",
-                        &self.valid_files(),
-                        false,
-                    )),
-                )
+                let is_given = self.train_files().iter().any(|file| file.is_some());
+                if self.train.is_empty() && !is_given {
+                    problems.push(
+                        "`source` = \"files\" needs `train_source` and `train_target`, or \
+                         `train_file`"
+                            .into(),
+                    );
+                }
+                problems.extend(sides("train_", self.train_files()));
+                problems.extend(sides("valid_", self.valid_files()));
             }
             DataSource::Named(name) if !named::Request::is_name(name) => {
                 let known: Vec<&str> = named::KNOWN.iter().map(|known| known.name).collect();
@@ -451,7 +491,7 @@ impl DataConfig {
                         "`source` = \"{name}\" needs `source_language` and `target_language`"
                     ));
                 }
-                problems.extend(sides("valid", &self.valid_files(), false));
+                problems.extend(sides("valid_", self.valid_files()));
             }
             DataSource::Toy | DataSource::Reverse | DataSource::Phrasebook => {
                 problems.extend(self.files_of_generated());

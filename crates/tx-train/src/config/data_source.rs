@@ -20,6 +20,16 @@ pub enum DataSource {
     Named(String),
 }
 
+impl DataSource {
+    /// Returns `true` if the pairs are generated, and therefore clean.
+    pub fn is_generated(&self) -> bool {
+        match self {
+            Self::Toy | Self::Reverse | Self::Phrasebook => true,
+            Self::Files | Self::Named(_) => false,
+        }
+    }
+}
+
 impl From<String> for DataSource {
     fn from(name: String) -> Self {
         match name.as_str() {

@@ -8,6 +8,7 @@ use super::{
     distillation::DistillationConfig,
     fine_tuning::{LoraConfig, RateFactor},
     guided_alignment::GuidedAlignmentConfig,
+    problems::Problems,
 };
 
 /// Optimizer.
@@ -232,126 +233,108 @@ impl Default for OptimizationConfig {
 
 impl OptimizationConfig {
     pub(super) fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        let mut rule = |holds: bool, problem: String| {
-            if !holds {
-                problems.push(problem);
-            }
-        };
-        rule(self.epochs > 0, "`epochs` must be at least 1".into());
-        rule(self.max_steps != Some(0), "`max_steps` must be at least 1".into());
-        let minutes = self.max_minutes;
-        rule(
-            minutes.is_none_or(|minutes| minutes > 0.0),
-            format!("`max_minutes` = {} must be more than 0", minutes.unwrap_or_default()),
-        );
-        let (BatchSize::Tokens(size) | BatchSize::Sentences(size)) = self.batch;
-        rule(size > 0, "`batch` must hold at least 1".into());
-        rule(self.accumulate > 0, "`accumulate` must be at least 1".into());
-        rule(
-            self.learning_rate > 0.0 && self.learning_rate.is_finite(),
-            format!("`learning_rate` = {} must be more than 0", self.learning_rate),
-        );
-        rule(
-            self.warmup_steps > 0 || !self.schedule.needs_warmup(),
-            "`warmup_steps` must be at least 1 for this `schedule`".into(),
-        );
-        problems.extend(self.schedule_problems());
-        let mut rule = |holds: bool, problem: String| {
-            if !holds {
-                problems.push(problem);
-            }
-        };
-        for (key, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
-            rule(
-                (0.0..1.0).contains(&beta),
-                format!("`{key}` = {beta} must be at least 0 and below 1"),
-            );
+        let mut problems = Problems::default();
+        problems.require(self.epochs > 0, || "`epochs` must be at least 1".into());
+        problems.require(self.max_steps != Some(0), || "`max_steps` must be at least 1".into());
+        if let Some(minutes) = self.max_minutes {
+            problems.require(minutes > 0.0, || {
+                format!("`max_minutes` = {minutes} must be more than 0")
+            });
         }
-        rule(self.epsilon > 0.0, format!("`epsilon` = {} must be more than 0", self.epsilon));
-        rule(
-            self.weight_decay >= 0.0 && self.weight_decay.is_finite(),
-            format!("`weight_decay` = {} must be at least 0", self.weight_decay),
-        );
+        let (BatchSize::Tokens(size) | BatchSize::Sentences(size)) = self.batch;
+        problems.require(size > 0, || "`batch` must hold at least 1".into());
+        problems.require(self.accumulate > 0, || "`accumulate` must be at least 1".into());
+        problems.require(self.learning_rate > 0.0 && self.learning_rate.is_finite(), || {
+            format!("`learning_rate` = {} must be more than 0", self.learning_rate)
+        });
+        problems.require(self.warmup_steps > 0 || !self.schedule.needs_warmup(), || {
+            "`warmup_steps` must be at least 1 for this `schedule`".into()
+        });
+        problems.0.extend(self.schedule_problems());
+        for (key, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            problems.require((0.0..1.0).contains(&beta), || {
+                format!("`{key}` = {beta} must be at least 0 and below 1")
+            });
+        }
+        problems.require(self.epsilon > 0.0, || {
+            format!("`epsilon` = {} must be more than 0", self.epsilon)
+        });
+        problems.require(self.weight_decay >= 0.0 && self.weight_decay.is_finite(), || {
+            format!("`weight_decay` = {} must be at least 0", self.weight_decay)
+        });
         for (key, rate) in [
             ("ema_decay", self.ema_decay),
             ("word_dropout", self.word_dropout),
             ("bpe_dropout", self.bpe_dropout),
             ("label_smoothing", self.label_smoothing),
         ] {
-            rule(
-                (0.0..1.0).contains(&rate),
-                format!("`{key}` = {rate} must be at least 0 and below 1"),
-            );
+            problems.require((0.0..1.0).contains(&rate), || {
+                format!("`{key}` = {rate} must be at least 0 and below 1")
+            });
         }
         if let Some(alpha) = self.unigram_alpha {
-            rule(
-                alpha >= 0.0 && alpha.is_finite(),
-                format!("`unigram_alpha` = {alpha} must be at least 0"),
-            );
-            rule(
-                self.bpe_dropout == 0.0,
-                "`unigram_alpha` and `bpe_dropout` exclude each other".into(),
-            );
+            problems.require(alpha >= 0.0 && alpha.is_finite(), || {
+                format!("`unigram_alpha` = {alpha} must be at least 0")
+            });
+            problems.require(self.bpe_dropout == 0.0, || {
+                "`unigram_alpha` and `bpe_dropout` exclude each other".into()
+            });
         }
-        rule(
+        problems.require(
             self.segmentation_epochs.is_none()
                 || self.unigram_alpha.is_some()
                 || self.bpe_dropout > 0.0,
-            "`segmentation_epochs` needs `bpe_dropout` or `unigram_alpha`".into(),
+            || "`segmentation_epochs` needs `bpe_dropout` or `unigram_alpha`".into(),
         );
-        rule(
-            self.r_drop >= 0.0 && self.r_drop.is_finite(),
-            format!("`r_drop` = {} must be at least 0", self.r_drop),
-        );
-        rule(self.plateau_patience > 0, "`plateau_patience` must be at least 1".into());
-        let factor = self.plateau_factor;
-        rule(
-            factor > 0.0 && factor < 1.0,
-            format!("`plateau_factor` = {factor} must be between 0 and 1"),
-        );
-        rule(self.clip_norm >= 0.0, format!("`clip_norm` = {} must be at least 0", self.clip_norm));
-        problems.extend(self.distill.iter().flat_map(DistillationConfig::problems));
-        if self.distill.is_some() && self.r_drop > 0.0 {
-            problems.push("`distill` and `r_drop` exclude each other".into());
-        }
+        problems.require(self.r_drop >= 0.0 && self.r_drop.is_finite(), || {
+            format!("`r_drop` = {} must be at least 0", self.r_drop)
+        });
         problems
+            .require(self.plateau_patience > 0, || "`plateau_patience` must be at least 1".into());
+        let factor = self.plateau_factor;
+        problems.require(factor > 0.0 && factor < 1.0, || {
+            format!("`plateau_factor` = {factor} must be between 0 and 1")
+        });
+        problems.require(self.clip_norm >= 0.0, || {
+            format!("`clip_norm` = {} must be at least 0", self.clip_norm)
+        });
+        problems.0.extend(self.distill.iter().flat_map(DistillationConfig::problems));
+        problems.require(self.distill.is_none() || self.r_drop == 0.0, || {
+            "`distill` and `r_drop` exclude each other".into()
+        });
+        problems.0
     }
 
     fn schedule_problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        let mut rule = |holds: bool, problem: String| {
-            if !holds {
-                problems.push(problem);
-            }
-        };
+        let mut problems = Problems::default();
         let (schedule, minimum) = (self.schedule, self.min_learning_rate);
-        rule(
+        problems.require(
             minimum >= 0.0 && (minimum == 0.0 || minimum < self.learning_rate),
-            format!("`min_learning_rate` = {minimum} must be at least 0 and below `learning_rate`"),
+            || {
+                format!(
+                    "`min_learning_rate` = {minimum} must be at least 0 and below `learning_rate`"
+                )
+            },
         );
-        rule(
-            minimum == 0.0 || schedule.has_minimum(),
-            "`min_learning_rate` needs `schedule` = \"linear\", \"polynomial\", \"cosine\" or \"range-test\""
-                .into(),
-        );
-        rule(
-            schedule != Schedule::RangeTest || minimum > 0.0,
-            "`schedule` = \"range-test\" needs `min_learning_rate`".into(),
-        );
-        rule(
-            self.decay_power > 0.0 && self.decay_power.is_finite(),
-            format!("`decay_power` = {} must be more than 0", self.decay_power),
-        );
-        rule(self.restart_steps != Some(0), "`restart_steps` must be at least 1".into());
-        rule(
-            self.restart_steps.is_none() || schedule == Schedule::Cosine,
-            "`restart_steps` needs `schedule` = \"cosine\"".into(),
-        );
-        rule(
-            self.restart_factor >= 1.0 && self.restart_factor.is_finite(),
-            format!("`restart_factor` = {} must be at least 1", self.restart_factor),
-        );
+        problems.require(minimum == 0.0 || schedule.has_minimum(), || {
+            "`min_learning_rate` needs `schedule` = \"linear\", \"polynomial\", \"cosine\" or \
+             \"range-test\""
+                .into()
+        });
+        problems.require(schedule != Schedule::RangeTest || minimum > 0.0, || {
+            "`schedule` = \"range-test\" needs `min_learning_rate`".into()
+        });
+        problems.require(self.decay_power > 0.0 && self.decay_power.is_finite(), || {
+            format!("`decay_power` = {} must be more than 0", self.decay_power)
+        });
         problems
+            .require(self.restart_steps != Some(0), || "`restart_steps` must be at least 1".into());
+        problems.require(self.restart_steps.is_none() || schedule == Schedule::Cosine, || {
+            "`restart_steps` needs `schedule` = \"cosine\"".into()
+        });
+        problems.require(self.restart_factor >= 1.0 && self.restart_factor.is_finite(), || {
+            format!("`restart_factor` = {} must be at least 1", self.restart_factor)
+        });
+        problems.0
     }
 }

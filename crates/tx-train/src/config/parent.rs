@@ -1,6 +1,9 @@
 //! Bundle that a run continues.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -12,10 +15,12 @@ use tx_model::Tying;
 use tx_text::{Lowercase, Tokenizer, TokenizerConfig, Tokenizers};
 
 use super::{
-    builder::merge, corpus::CorpusConfig, data::DataConfig, diff::settings,
+    data::DataConfig,
+    language_codes::LanguageCodes,
     optimization::OptimizationConfig,
+    table::{merge, settings, to_table},
 };
-use crate::{data::language_tokens::LanguageCodes, error::TrainError};
+use crate::error::TrainError;
 
 /// Keys of `[model]` that change neither the shape nor the meaning of a weight.
 const FREE: [&str; 3] = ["dropout", "init", "embedding_init"];
@@ -128,15 +133,13 @@ pub(super) fn adopt(
     table.insert("model".into(), model.into());
 
     if let ModelTask::Classify { pooling, .. } = &info.task {
-        let pooling = toml::Value::try_from(pooling).map_err(not_toml)?;
+        let of_bundle = to_table(&BTreeMap::from([("pooling", pooling)]))?;
+        let pooling = &of_bundle["pooling"];
         let found = section("classification").and_then(|section| section.get("pooling"));
-        if let Some(found) = found.filter(|found| **found != pooling) {
+        if let Some(found) = found.filter(|found| *found != pooling) {
             differs("[classification] `pooling`", found.to_string(), pooling.to_string());
         }
-        let classification = toml::Table::from_iter([("pooling".to_owned(), pooling)]);
-        let classification =
-            toml::Table::from_iter([("classification".to_owned(), classification.into())]);
-        merge(table, classification);
+        merge(table, toml::Table::from_iter([("classification".to_owned(), of_bundle.into())]));
     }
     let tokenizer = described(kind, &info.tokenizers, info.config.tying)?;
     table.insert("tokenizer".into(), to_table(&tokenizer)?.into());
@@ -156,19 +159,11 @@ fn language_problems(languages: &Languages, table: &toml::Table) -> Vec<String> 
     }
     let mut problems = Vec::new();
     if let Some(data) = section::<DataConfig>(table, "data") {
-        let DataConfig { train, valid, source_language, target_language, .. } = &data;
-        let languages_of = |entry: &CorpusConfig| DataConfig {
-            source_language: entry.source_language.clone().or(source_language.clone()),
-            target_language: entry.target_language.clone().or(target_language.clone()),
-            ..DataConfig::default()
-        };
-        let entries: Vec<DataConfig> = train.iter().chain(valid).map(languages_of).collect();
-        let corpora = if entries.is_empty() { vec![data] } else { entries };
-        for corpus in &corpora {
-            let found = LanguageCodes::choose(languages, corpus).err().into_iter().flatten();
-            problems.extend(found);
+        for entry in data.corpora().iter().chain(&data.validation_sets()) {
+            let found = LanguageCodes::choose(languages, entry).err().into_iter().flatten();
+            problems
+                .extend(found.filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
         }
-        problems.dedup();
     }
     let Some(train) = section::<OptimizationConfig>(table, "train") else { return problems };
     for (key, rate) in [("word_dropout", train.word_dropout), ("bpe_dropout", train.bpe_dropout)] {
@@ -188,18 +183,6 @@ pub(super) const FROM_BUNDLE: &str = "from_bundle";
 fn same(expected: &str, found: &str) -> bool {
     let number = |text: &str| text.replace('_', "").parse::<f64>().ok();
     expected == found || number(expected).is_some_and(|value| number(found) == Some(value))
-}
-
-fn to_table(value: &impl Serialize) -> Result<toml::Table, TrainError> {
-    toml::Table::try_from(value).map_err(not_toml)
-}
-
-fn not_toml(error: toml::ser::Error) -> TrainError {
-    TrainError::Config {
-        location: "configuration of the bundle".into(),
-        problem: error.to_string(),
-        nearest: None,
-    }
 }
 
 /// Configuration that describes the tokenizers of a bundle, as far as a run uses it.

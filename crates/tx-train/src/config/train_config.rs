@@ -158,9 +158,6 @@ impl TrainConfig {
             problems.push("[model] `encoder_from` and `from` exclude each other".into());
         }
         problems.extend(self.language_problems());
-        if self.model.encoder_from.is_some() && self.data.has_lists() {
-            problems.push("[model] `encoder_from` is not available with lists of corpora".into());
-        }
         if self.from.is_some() && self.data.prepared.is_some() {
             problems.push(
                 "[data] `prepared` is not available with `from`, whose tokenizers it lacks".into(),
@@ -201,7 +198,12 @@ impl TrainConfig {
     /// Problems of the languages of a multilingual model.
     fn language_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        let codes = self.data.target_languages();
+        let (corpora, sets) = (self.data.corpora(), self.data.validation_sets());
+        let mut codes: Vec<&str> = Vec::new();
+        for entry in &corpora {
+            let code = entry.target_language.as_deref();
+            codes.extend(code.filter(|code| !codes.contains(code)));
+        }
         if self.from.is_some() {
             if self.data.language_tokens.is_some() {
                 problems.push("[data] `language_tokens`: those of `from` are used".into());
@@ -214,16 +216,12 @@ impl TrainConfig {
             ));
         }
         if self.data.language_tokens.is_some() {
-            let (train, valid) = (&self.data.train, &self.data.valid);
-            for (list, entries) in [("train", train), ("valid", valid)] {
-                for (number, entry) in entries.iter().enumerate() {
-                    let sides = [
-                        ("source", &entry.source_language, &self.data.source_language),
-                        ("target", &entry.target_language, &self.data.target_language),
-                    ];
-                    for (side, own, common) in sides {
-                        if own.as_ref().or(common.as_ref()).is_none() {
-                            let number = number + 1;
+            for (list, entries) in [("train", &corpora), ("valid", &sets)] {
+                for (number, entry) in (1..).zip(entries) {
+                    for (side, code) in
+                        [("source", &entry.source_language), ("target", &entry.target_language)]
+                    {
+                        if code.is_none() {
                             problems.push(format!(
                                 "[data] `{list}` {number}: `language_tokens` needs `{side}_language`"
                             ));
@@ -307,7 +305,9 @@ impl TrainConfig {
     fn annotation_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let Self { task, data, train, .. } = self;
-        let (has_weights, has_alignments) = (data.has_pair_weights(), data.has_alignments());
+        let corpora = data.corpora();
+        let has_weights = corpora.iter().any(|entry| entry.pair_weights.is_some());
+        let has_alignments = corpora.iter().any(|entry| entry.alignments.is_some());
         for (key, is_given) in [("pair_weights", has_weights), ("alignments", has_alignments)] {
             if is_given && *task != TaskKind::Translate {
                 problems.push(format!("[data] `{key}` is not available for the task \"{task}\""));
@@ -337,15 +337,6 @@ impl TrainConfig {
             }
         }
         problems
-    }
-
-    /// Configuration as a TOML table.
-    pub(super) fn to_table(&self) -> Result<toml::Table, TrainError> {
-        toml::Table::try_from(self).map_err(|error| TrainError::Config {
-            location: "configuration".into(),
-            problem: error.to_string(),
-            nearest: None,
-        })
     }
 
     /// Writes the configuration into the run folder `run`, which is created if necessary.

@@ -13,7 +13,7 @@ use tx_data::{
 };
 use tx_text::{Tokenizer, special::SpecialTokens};
 
-use super::{DataAccess, DataSummary, Known, fingerprints::Fingerprints};
+use super::{DataAccess, DataSummary, Known, ValidationCounts, fingerprints::Fingerprints};
 use crate::{
     config::{DataSource, TrainConfig},
     corpus::{GENERATED_TRAINING, GENERATED_VALIDATION},
@@ -57,24 +57,19 @@ impl DocumentData {
         (access.print)(&format!("training: {}", described(&report)));
         let available = validation.len();
         validation.truncate(config.validation.sentences);
-        access.print_used(validation.len(), available, "documents");
+        let counts = ValidationCounts { available, used: validation.len() };
+        access.print_used(counts, "documents");
         let (valid, report) =
             DocumentStore::encode(&validation, &tokenizer, "the validation data")?;
         (access.print)(&format!("validation: {}", described(&report)));
         Ok(Self {
-            summary: DataSummary {
-                unit: "documents",
-                training: training.len(),
-                validation: available,
-                used: validation.len(),
+            summary: DataSummary::new(
+                "documents",
+                training.len(),
+                counts,
                 fingerprints,
-                cleaning: None,
                 tokenizers,
-                labels: Vec::new(),
-                replay: None,
-                corpora: Vec::new(),
-                languages: None,
-            },
+            ),
             train,
             valid,
             report,

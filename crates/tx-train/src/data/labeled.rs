@@ -7,10 +7,11 @@ use tx_data::{
 };
 use tx_text::SentencePair;
 
-use super::{DataAccess, DataSummary, Known, fingerprints::Fingerprints, print_overlap};
+use super::{
+    DataAccess, DataSummary, Known, ValidationCounts, fingerprints::Fingerprints, open::load,
+};
 use crate::{
     config::{ClassWeights, NamedWeights, TrainConfig},
-    corpus,
     error::TrainError,
 };
 
@@ -38,12 +39,8 @@ impl LabeledData {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        let print = access.print_cleaning(config);
-        let control = Control { stop: access.stop, progress: &print };
-        access.print_columns(config);
-        let corpus = corpus::load(config, access.cache, &control)?;
-        print_overlap(corpus.overlap, corpus.overlap_dropped, "texts", access.print);
-        access.check()?;
+        let corpus = load(config, access)?;
+        let control = Control { stop: access.stop, progress: &|_| {} };
         let labels = corpus.labels(&control)?;
         let tokenizers = match known.of_text() {
             Some(tokenizer) => tokenizer.into(),
@@ -64,33 +61,20 @@ impl LabeledData {
         let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
         let available = validation.len();
         validation.truncate(used);
+        let counts_of_validation = ValidationCounts { available, used: validation.len() };
         let what = "the validation data";
         let (valid, report) = encode_labeled(&validation, tokenizer, &labels, max_len, long, what)?;
-        access.print_used(validation.len(), available, "texts");
+        access.print_used(counts_of_validation, "texts");
         (access.print)(&format!("validation: {report}"));
 
         let counts = labels.counts(training.iter().filter_map(|text| text.target.first().copied()));
         let class_weights = class_weights(config, &labels, &counts)?;
         (access.print)(&described(&labels, &counts));
-        Ok(Self {
-            summary: DataSummary {
-                unit: "texts",
-                training: corpus.training_pairs(),
-                validation: available,
-                used: validation.len(),
-                fingerprints,
-                cleaning: (!config.data.is_generated()).then_some(corpus.cleaning),
-                tokenizers,
-                labels: labels.into(),
-                replay: None,
-                corpora: Vec::new(),
-                languages: None,
-            },
-            train: training.into(),
-            valid,
-            validation,
-            class_weights,
-        })
+        let (pairs, used) = (corpus.training_pairs(), counts_of_validation);
+        let mut summary = DataSummary::new("texts", pairs, used, fingerprints, tokenizers);
+        summary.cleaning = (!config.data.is_generated()).then_some(corpus.cleaning);
+        summary.labels = labels.into();
+        Ok(Self { summary, train: training.into(), valid, validation, class_weights })
     }
 }
 

@@ -1,78 +1,44 @@
 //! Data of a run: read, cleaned, tokenized and encoded.
 
+mod run_data;
+
+mod encode;
+mod language_tokens;
+mod open;
+mod prepared;
+mod validation;
+mod vocabulary;
+
 pub(crate) mod documents;
 pub(crate) mod fingerprints;
 pub(crate) mod labeled;
-pub(crate) mod language_tokens;
-pub(crate) mod mixed;
-mod pairs;
 pub(crate) mod segmentation;
+mod summary;
 
 use std::{path::Path, sync::atomic::AtomicBool};
 
 use tx_data::{
-    CleaningReport, PairAnnotation,
+    PairAnnotation,
     near_duplicate::Overlap,
-    pipeline::{CleanCorpus, Progress, TextStore},
+    pipeline::{CleanCorpus, TextStore},
     prepared::Verification,
     source::named::CorpusCache,
 };
 use tx_infer::{Bundle, TaskKind, bundle::Languages};
-use tx_model::VocabSizes;
 use tx_text::{SentencePair, Tokenizer, TokenizerKind, Tokenizers};
 
-use self::{fingerprints::Fingerprints, language_tokens::LanguageCodes, mixed::CorpusSummary};
 use crate::{
-    config::{BleuTokenizer, TrainConfig},
+    config::{BleuTokenizer, CorpusConfig, TrainConfig},
     corpus,
     error::TrainError,
     interrupt::check,
 };
 
-pub(crate) use pairs::{PairData, ValidationSet};
-pub use pairs::{ShardOptions, prepared};
-
-/// Facts about the data of a run.
-pub(crate) struct DataSummary {
-    /// Name of several examples: `pairs`, `texts` or `documents`.
-    pub unit: &'static str,
-    /// Number of training examples.
-    pub training: usize,
-    /// Number of validation examples, used or not.
-    pub validation: usize,
-    /// Number of validation examples in use.
-    pub used: usize,
-    pub fingerprints: Fingerprints,
-    /// Counts of each cleaning step; `None` for generated data and documents.
-    pub cleaning: Option<CleaningReport>,
-    /// Tokenizers of both sides; the same on both for tasks with one text.
-    pub tokenizers: Tokenizers,
-    /// Labels of a classifier; empty for other tasks.
-    pub labels: Vec<String>,
-    /// Replayed pairs, if any.
-    pub replay: Option<ReplaySummary>,
-    /// Corpora of a mixture; empty if there is one corpus.
-    pub corpora: Vec<CorpusSummary>,
-    /// Languages of a new multilingual model.
-    pub languages: Option<Languages>,
-}
-
-/// Numbers of replayed pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReplaySummary {
-    /// Pairs to choose from.
-    pub pairs: usize,
-    /// Pairs in each epoch.
-    pub per_epoch: usize,
-}
-
-impl DataSummary {
-    /// Returns the vocabulary sizes of the tokenizers.
-    pub fn vocab(&self) -> VocabSizes {
-        let Tokenizers { source, target } = &self.tokenizers;
-        VocabSizes { source: source.vocab_size(), target: target.vocab_size() }
-    }
-}
+pub(crate) use open::load;
+pub use prepared::{ShardOptions, prepared};
+pub(crate) use run_data::PairData;
+pub(crate) use summary::{DataSummary, ValidationCounts};
+pub(crate) use validation::ValidationSet;
 
 /// Tokenizers that exist before the data is read, because weights belong to their ids.
 pub(crate) enum Known {
@@ -166,40 +132,25 @@ impl DataAccess<'_> {
         check(self.stop)
     }
 
-    /// Returns a function that prints the counts of cleaning, unless the data is generated.
-    pub fn print_cleaning<'b>(&'b self, config: &TrainConfig) -> impl Fn(Progress<'_>) + 'b {
-        let is_generated = config.data.is_generated();
-        move |progress| {
-            if let Progress::Cleaned(report) = progress
-                && !is_generated
-            {
-                (self.print)(&report.to_string());
-            }
-        }
-    }
-
-    /// Prints which columns of the tables of `config` are read, with the first pair.
-    pub fn print_columns(&self, config: &TrainConfig) {
-        for (name, layout, SentencePair { source, target }) in corpus::table_layouts(config) {
-            let [source, target] = [source, target].map(|text| shortened(&text));
-            let unit = if config.task == TaskKind::Classify { "text" } else { "pair" };
-            (self.print)(&format!("{name}: columns: {layout}; first {unit}: {source} -> {target}"));
-        }
+    /// Prints which columns of the tables of `entry` are read, with the first pair.
+    pub fn print_columns(&self, config: &TrainConfig, entry: &CorpusConfig) {
+        let Some((name, layout, pair)) = corpus::table_layout(config, entry) else { return };
+        let [source, target] = [pair.source, pair.target].map(|text| shortened(&text));
+        let unit = if config.task == TaskKind::Classify { "text" } else { "pair" };
+        (self.print)(&format!("{name}: columns: {layout}; first {unit}: {source} -> {target}"));
     }
 
     /// Returns the tokenizer of BLEU for the validation pairs `pairs`: that of `config`, or else that of
-    /// their language or script, which is printed unless it is the usual one.
+    /// the target `language` or their script, which is printed unless it is the usual one.
     pub fn bleu_tokenizer(
         &self,
         config: &TrainConfig,
-        languages: Option<&LanguageCodes>,
+        language: Option<&str>,
         pairs: &[SentencePair],
     ) -> BleuTokenizer {
         if let Some(tokenizer) = config.validation.tokenize {
             return tokenizer;
         }
-        let language = languages.map(|codes| &*codes.target);
-        let language = language.or(config.data.target_language.as_deref());
         let references = pairs.iter().map(|pair| &*pair.target);
         let tokenizer = BleuTokenizer::of_targets(language, references);
         let reason = match tokenizer {
@@ -233,8 +184,8 @@ impl DataAccess<'_> {
         }
     }
 
-    /// Prints that only the first `used` validation examples are used, if there are more.
-    pub fn print_used(&self, used: usize, available: usize, unit: &str) {
+    /// Prints that only the first validation examples are used, if there are more.
+    pub fn print_used(&self, ValidationCounts { available, used }: ValidationCounts, unit: &str) {
         if used < available {
             (self.print)(&format!(
                 "validation: only the first {used} of {available} {unit} are used \

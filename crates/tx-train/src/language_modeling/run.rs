@@ -51,8 +51,9 @@ impl TaskRun for LanguageModelRun {
     ) -> Result<LanguageModelLoader, TrainError> {
         let train = &config.train;
         let rows = PackedDocuments::new(self.0.train.clone(), config.max_len());
-        let loader = LanguageModelLoader::training(rows, train.batch, train.seed, device.clone());
-        Ok(loader.with_grouping(train.grouping))
+        let make = MakeLanguageModelBatch;
+        let loader = LanguageModelLoader::new(rows, make, train.batch, device.clone());
+        Ok(loader.shuffled(train.seed).with_grouping(train.grouping))
     }
 
     fn validation_loader(
@@ -61,7 +62,8 @@ impl TaskRun for LanguageModelRun {
         device: &Device,
     ) -> Result<LanguageModelLoader, TrainError> {
         let rows = PackedDocuments::new(self.0.valid.clone(), config.max_len());
-        Ok(LanguageModelLoader::validation(rows, config.train.batch, device.clone()))
+        let (make, size) = (MakeLanguageModelBatch, config.train.batch);
+        Ok(LanguageModelLoader::new(rows, make, size, device.clone()))
     }
 
     fn init(&self, config: &TrainConfig, device: &Device) -> Result<LanguageModel, TrainError> {

@@ -85,10 +85,9 @@ impl TaskRun for MaskedLanguageModelRun {
     ) -> Result<MaskedLoader, TrainError> {
         let train = &config.train;
         let texts = TextParts::new(self.0.train.clone(), config.max_len());
-        let masking = self.masking(config)?;
-        let loader =
-            MaskedLoader::training(texts, masking, train.batch, train.seed, device.clone());
-        Ok(loader.with_grouping(train.grouping))
+        let make = MakeMaskedBatch { masking: self.masking(config)? };
+        let loader = MaskedLoader::new(texts, make, train.batch, device.clone());
+        Ok(loader.shuffled(train.seed).with_grouping(train.grouping))
     }
 
     fn validation_loader(
@@ -97,8 +96,8 @@ impl TaskRun for MaskedLanguageModelRun {
         device: &Device,
     ) -> Result<MaskedLoader, TrainError> {
         let texts = TextParts::new(self.0.valid.clone(), config.max_len());
-        let masking = self.masking(config)?;
-        Ok(MaskedLoader::validation(texts, masking, config.train.batch, device.clone()))
+        let make = MakeMaskedBatch { masking: self.masking(config)? };
+        Ok(MaskedLoader::new(texts, make, config.train.batch, device.clone()))
     }
 
     fn init(

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     classification::report::ClassificationReport,
-    config::{CONFIG_FILE, diff::settings, task_of_run},
+    config::{CONFIG_FILE, table::settings, task_of_run},
     error::TrainError,
     language_modeling::report::LanguageModelReport,
     masked_language_modeling::report::MaskedLanguageModelReport,

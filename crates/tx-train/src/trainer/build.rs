@@ -17,8 +17,7 @@ use super::{
 };
 use crate::{
     bundle_parts::BundleParts,
-    config::{Budget, TrainConfig},
-    corpus,
+    config::{Budget, DataSource, TrainConfig},
     data::DataSummary,
     error::TrainError,
     fine_tuning::{
@@ -225,12 +224,14 @@ fn provenance(
     };
     put("tx_version", Some(env!("CARGO_PKG_VERSION").into()));
     put("recipe", config.recipe.clone().map(Into::into));
-    put("corpus", corpus::request(&config.data).map(|request| request.name.into()));
+    if let DataSource::Named(name) = &config.data.source {
+        put("corpus", Some(name.clone().into()));
+    }
     put("source_language", config.data.source_language.clone().map(Into::into));
     put("target_language", config.data.target_language.clone().map(Into::into));
-    let DataSummary { unit, training, used, cleaning, replay, corpora, .. } = summary;
+    let DataSummary { unit, training, validation, cleaning, replay, corpora, .. } = summary;
     put(&format!("training_{unit}"), Some((*training as i64).into()));
-    put(&format!("validation_{unit}"), Some((*used as i64).into()));
+    put(&format!("validation_{unit}"), Some((validation.used as i64).into()));
     put("replay_pairs", replay.map(|replay| (replay.pairs as i64).into()));
     put("replay_pairs_per_epoch", replay.map(|replay| (replay.per_epoch as i64).into()));
     put("data", Some(state.data.clone().into()));

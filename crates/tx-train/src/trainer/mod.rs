@@ -24,7 +24,7 @@ use self::{
     settings::RunSettings,
 };
 use crate::{
-    config::{CONFIG_FILE, ConfigBuilder, TrainConfig, diff::differences},
+    config::{CONFIG_FILE, ConfigBuilder, TrainConfig, table::differences},
     data::{PairData, labeled::LabeledData},
     error::TrainError,
     language_modeling::run::LanguageModelRun,

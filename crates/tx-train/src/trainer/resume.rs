@@ -116,7 +116,11 @@ pub(super) fn reconcile(
             && before.masking == config.masking;
     let is_comparable = same_validation
         && same_examples
-        && before.validation.is_comparable(&config.validation, config.task, data.validation);
+        && before.validation.is_comparable(
+            &config.validation,
+            config.task,
+            data.validation.available,
+        );
     let is_changed = !same_training || !same_validation || before != config;
     if !same_batches && state.batch > 0 {
         print(&format!(

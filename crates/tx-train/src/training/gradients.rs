@@ -239,12 +239,14 @@ fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64)
     let data = transaction.execute();
     let (losses, squares) = data.split_at(3 * count);
     let number = |data: &TensorData| data.iter::<f64>().next().unwrap_or_default();
-    let output = StepOutput {
-        loss_sum: losses.iter().step_by(3).map(number).sum(),
-        nll_sum: losses.iter().skip(1).step_by(3).map(number).sum(),
-        correct: losses.iter().skip(2).step_by(3).map(|data| number(data) as usize).sum(),
-        ..StepOutput::default()
-    };
+    let mut output = StepOutput::default();
+    for numbers in losses.chunks_exact(3) {
+        if let [sum, nll, correct] = numbers {
+            output.loss_sum += number(sum);
+            output.nll_sum += number(nll);
+            output.correct += number(correct) as usize;
+        }
+    }
     (output, squares.first().map_or(0.0, number))
 }
 
@@ -448,9 +450,8 @@ pub(crate) mod tests {
                     UpdateSettings { devices, clip_norm, ranks: &ranks, counts, seeds: None };
                 compute_update(&model, batches, &settings)
             };
-            for found in Threads::run(3, update) {
-                assert_same(&model, &whole, &found);
-            }
+            let found = Threads::run(3, update);
+            found.iter().for_each(|found| assert_same(&model, &whole, found));
         }
     }
 

@@ -39,8 +39,8 @@ use crate::{
         run_state::RunState,
     },
     reporting::{progress::ProgressMode, report, reporter::Reporter},
-    task::{BatchOf, Position, StepOutput, Task, Trainable},
-    validation_report::ValidationReport,
+    task::{BatchOf, StepOutput, Task, Trainable},
+    validation_report::{Position, ValidationReport},
 };
 
 /// Number of consecutive batches with a loss or gradient that is not finite after which a run ends.

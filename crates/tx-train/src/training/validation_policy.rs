@@ -4,7 +4,7 @@
 use crate::{
     config::{Schedule, TrainConfig, ValidationConfig},
     recording::run_state::{Best, RunState},
-    task::Position,
+    validation_report::Position,
 };
 
 /// Rules of a configuration about validations.

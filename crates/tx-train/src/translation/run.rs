@@ -48,14 +48,13 @@ impl TaskRun for PairData {
     ) -> Result<PairLoader, TrainError> {
         let train = &config.train;
         let pairs = self.train.clone();
-        let loader = PairLoader::training(pairs, train.batch, train.seed, device.clone())
-            .with_grouping(train.grouping)
-            .with_decoder_start(start_id(config.model.decoder_start))
-            .with_word_dropout(train.word_dropout);
-        Ok(match segmentation(config, &self.summary.tokenizers)? {
-            Some(segmentation) => loader.with_segmentation(segmentation),
-            None => loader,
-        })
+        let make = MakeSeq2SeqBatch {
+            start: start_id(config.model.decoder_start),
+            word_dropout: train.word_dropout,
+            segmentation: segmentation(config, &self.summary.tokenizers)?,
+        };
+        let loader = PairLoader::new(pairs, make, train.batch, device.clone());
+        Ok(loader.shuffled(train.seed).with_grouping(train.grouping))
     }
 
     fn validation_loader(
@@ -123,6 +122,7 @@ impl TaskRun for PairData {
 
 /// Creates the loader of a validation set.
 fn validation_loader(pairs: Vec<EncodedPair>, config: &TrainConfig, device: &Device) -> PairLoader {
-    PairLoader::validation(pairs, config.train.batch, device.clone())
-        .with_decoder_start(start_id(config.model.decoder_start))
+    let start = start_id(config.model.decoder_start);
+    let make = MakeSeq2SeqBatch { start, ..MakeSeq2SeqBatch::default() };
+    PairLoader::new(pairs, make, config.train.batch, device.clone())
 }

@@ -22,12 +22,13 @@ use super::{
     seq2seq::Seq2Seq,
 };
 use crate::{
-    config::{BestBy, BleuTokenizer, ValidationConfig},
-    data::language_tokens::LanguageCodes,
+    config::{BestBy, BleuTokenizer, LanguageCodes, ValidationConfig},
     error::TrainError,
     recording::metrics::null_as_nan,
-    task::{Position, StepOutput, evaluate},
-    validation_report::{Figure, Format, SampleOutput, Table, ValidationReport, scores_of},
+    task::{StepOutput, evaluate},
+    validation_report::{
+        Figure, Format, Position, SampleOutput, Table, ValidationReport, scores_of,
+    },
 };
 
 /// Result of a validation. With several validation sets, the metrics are those of the set

@@ -8,6 +8,7 @@ use crate::{
     clean::CleanConfig,
     encode::{LongPolicy, TargetSide},
     loader::PairLoader,
+    make_batch::MakeSeq2SeqBatch,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     prepared::{FileHash, INDEX, Verification, prepare},
     sampler::BatchSize,
@@ -121,7 +122,8 @@ fn shards_equal_one_corpus_of_all_pairs() {
     }
     let batches = |store: &PairStore| -> Vec<Vec<u32>> {
         let size = BatchSize::Tokens(60);
-        let loader = PairLoader::training(store.clone(), size, 7, Device::flex());
+        let make = MakeSeq2SeqBatch::default();
+        let loader = PairLoader::new(store.clone(), make, size, Device::flex()).shuffled(7);
         let ids = |batch: crate::Seq2SeqBatch| batch.source.into_data().iter::<u32>().collect();
         loader.resume_from(2, 1).iter().map(|batch| ids(batch.unwrap())).collect()
     };

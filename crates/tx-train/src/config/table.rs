@@ -1,9 +1,40 @@
-//! Differences between two configurations.
+//! Configurations as TOML tables: merged, compared, and listed as single settings.
 
 use std::collections::BTreeMap;
 
-use super::train_config::TrainConfig;
+use serde::Serialize;
+
 use crate::error::TrainError;
+
+/// Returns a configuration, or a section of one, as a table.
+///
+/// # Errors
+///
+/// If TOML cannot represent a number.
+pub(crate) fn to_table(config: &impl Serialize) -> Result<toml::Table, TrainError> {
+    toml::Table::try_from(config).map_err(|error| TrainError::Config {
+        location: "configuration".into(),
+        problem: error.to_string(),
+        nearest: None,
+    })
+}
+
+/// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
+/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole, as is `class_weights`.
+pub(super) fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    for (key, value) in overrides {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides))
+                if !["batch", "class_weights"].contains(&&*key) =>
+            {
+                merge(base, overrides);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
 
 /// Returns the values of a table as TOML, by their path such as `train.epochs`.
 pub(crate) fn settings(table: &toml::Table) -> BTreeMap<String, String> {
@@ -29,10 +60,10 @@ fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, St
 ///
 /// If TOML cannot represent a number.
 pub(crate) fn differences(
-    before: &TrainConfig,
-    now: &TrainConfig,
+    before: &impl Serialize,
+    now: &impl Serialize,
 ) -> Result<Vec<String>, TrainError> {
-    let (before, now) = (settings(&before.to_table()?), settings(&now.to_table()?));
+    let (before, now) = (settings(&to_table(before)?), settings(&to_table(now)?));
     let keys = before.keys().chain(now.keys().filter(|key| !before.contains_key(*key)));
     let text = |value: Option<&String>| value.map_or("not given", String::as_str).to_owned();
     Ok(keys
@@ -44,6 +75,7 @@ pub(crate) fn differences(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::TrainConfig;
 
     #[test]
     fn a_difference_names_key_and_both_values() {

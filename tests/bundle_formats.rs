@@ -170,7 +170,7 @@ fn with_languages(tokenizer: &Tokenizer) -> Tokenizer {
 /// Writes the fixture of the newest format.
 fn write_fixture() {
     let talkative = |bundle: &ModuleBundle| {
-        let found = search_outputs(bundle.clone().into_translator(&Device::Cpu));
+        let found = search_outputs(Translator::from_module(&bundle, &Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4
@@ -178,7 +178,7 @@ fn write_fixture() {
     // Untrained weights mostly repeat one word; this is the first bundle that does not.
     let bundle = (0..10_000).map(random_bundle).find(talkative).unwrap();
     bundle.save(fixture(FORMAT)).unwrap();
-    let said: Vec<Value> = search_outputs(bundle.into_translator(&Device::Cpu))
+    let said: Vec<Value> = search_outputs(Translator::from_module(&bundle, &Device::Cpu))
         .iter()
         .zip(SOURCES)
         .map(|(found, source)| {

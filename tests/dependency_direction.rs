@@ -11,17 +11,19 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("tx-cli", &[]),
     ("tx-text", &[]),
     ("tx-data", &["tx-text"]),
     ("tx-eval", &[]),
-    ("tx-model", &[]),
-    ("tx-infer", &["tx-data", "tx-eval", "tx-model", "tx-text"]),
+    ("tx-kernels", &[]),
+    ("tx-model", &["tx-kernels"]),
+    ("tx-engine", &["tx-kernels", "tx-model"]),
+    ("tx-infer", &["tx-data", "tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
     ("tx-markup", &["tx-infer"]),
     ("tx-serve", &["tx-infer", "tx-markup"]),
-    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text"]),
+    ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
     ("translate", &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-markup", "tx-serve"]),
     // Tests only.
@@ -29,11 +31,24 @@ const ARROWS: [(&str, &[&str]); 13] = [
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 4] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
+    ("tx-convert", &["tx-engine"]),
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model", "tx-text"]),
-    ("tx-tests", &["tx-data", "tx-eval", "tx-infer", "tx-model", "tx-text", "tx-train"]),
+    (
+        "tx-tests",
+        &[
+            "tx-data",
+            "tx-engine",
+            "tx-eval",
+            "tx-infer",
+            "tx-kernels",
+            "tx-model",
+            "tx-text",
+            "tx-train",
+        ],
+    ),
 ];
 
 #[test]
@@ -96,7 +111,7 @@ fn translating_on_the_cpu_needs_no_burn() {
 
 #[test]
 fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
-    for package in ["tx-eval", "tx-model", "tx-text"] {
+    for package in ["tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-text"] {
         let reached = tree(package);
         assert!(!reached.iter().any(|name| name.starts_with("burn")), "{package}: {reached:?}");
     }
@@ -106,17 +121,18 @@ fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    let libraries = [
+    for package in [
         "tx-text",
         "tx-data",
         "tx-eval",
+        "tx-kernels",
         "tx-model",
+        "tx-engine",
         "tx-infer",
         "tx-markup",
         "tx-serve",
         "tx-train",
-    ];
-    for package in libraries {
+    ] {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
             // Burn's Learner always enables `flex`.
@@ -130,7 +146,8 @@ fn no_library_turns_on_a_backend() {
 
 #[test]
 fn models_open_no_file_and_print_nothing() {
-    for path in sources("crates/tx-model/src") {
+    let crates = ["tx-kernels", "tx-model", "tx-engine"];
+    for path in crates.into_iter().flat_map(|name| sources(&format!("crates/{name}/src"))) {
         for line in code(&path).lines() {
             for banned in ["std::fs", "File::", "std::net", "print!", "println!", "dbg!", "stdout"]
             {
@@ -158,7 +175,7 @@ fn an_update_waits_for_no_device_elsewhere() {
     let update = update.iter().map(|file| root().join("crates").join(file));
     for path in sources("crates/tx-model/src").into_iter().chain(update) {
         // Reads on CPUs only.
-        if path.ends_with("tx-model/src/dropout.rs") || path.ends_with("packed/module_weights.rs") {
+        if path.ends_with("tx-model/src/dropout.rs") {
             continue;
         }
         for waits in ["into_data", "to_data", "into_scalar", "memory_pool_usage", ".sync()"] {

@@ -41,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 RECIPES = HERE.parent.parent / "crates" / "tx-train" / "src" / "config" / "recipes"
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
 
-# Defaults of tx (docs/training.md) for the keys that are used here.
+# Defaults of tx (docs/configuration.md) for the keys that are used here.
 DEFAULTS = {
     "tokenizer": dict(kind="bpe", split="punctuation", lowercase=False, vocab_size=10_000,
                       min_frequency=1, joint=True, source_bos=False),
@@ -169,7 +169,7 @@ def plan(pairs, size, draw):
 
 
 def learning_rate(train, d_model, total, step):
-    """Learning rate of update `step`, from 1: docs/training.md."""
+    """Learning rate of update `step`, from 1: docs/configuration.md."""
     peak, warm, schedule = train["learning_rate"], train["warmup_steps"], train["schedule"]
     if schedule == "noam":
         return peak * d_model**-0.5 * min(step**-0.5, step * warm**-1.5)

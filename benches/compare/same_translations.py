@@ -28,7 +28,7 @@ Options that define the same search in both, all used here:
     `<pad>` and `<bos>` are suppressed      they can be generated
     coverage of source tokens only          sentence by sentence, because padding counts too
     coverage from the mean of the heads in  alignment_layer and alignment_heads, as
-    the last layer but one                  `translate export` sets them
+    the alignment layer                     `translate export` sets them
     scores include the log-probability of   they do not, but are divided by the whole length: added
     a prefix                                here from `score_batch`. The ranking is the same only
                                             without a norm

@@ -19,7 +19,7 @@ from model import PAD, Config, EncoderLayer, sinusoids
 
 REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "reference"
 
-# Defaults of tx (docs/training.md).
+# Defaults of tx (docs/configuration.md).
 DEFAULTS = dict(d_model=512, n_heads=8, d_ff=2_048, encoder_layers=6, decoder_layers=6, max_len=512,
                 norm="post", norm_epsilon=1e-5, positions="sinusoidal",
                 sinusoids=dict(layout="interleaved", formula="paper", first=0),

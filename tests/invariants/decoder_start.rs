@@ -2,9 +2,8 @@
 
 use burn::tensor::TensorData;
 use tx_data::{EncodedPair, Seq2SeqBatch};
-use tx_model::{
-    DecoderStart, ModelConfig, Transformer, TransformerInput, Tying, packed::PackedTransformer,
-};
+use tx_engine::PackedTransformer;
+use tx_model::{DecoderStart, ModelConfig, Transformer, TransformerInput, Tying};
 use tx_text::special::{BOS, EOS, PAD};
 
 use super::{

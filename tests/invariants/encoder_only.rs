@@ -2,10 +2,10 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use tx_data::mask;
+use tx_engine::{PackedClassifier, PackedMaskedLanguageModel};
 use tx_model::{
     Classifier, MaskedLanguageModel, Pooling,
     kernels::{self, CrossEntropyConfig},
-    packed::{PackedClassifier, PackedMaskedLanguageModel},
 };
 use tx_train::loss::{Labels, smoothed_cross_entropy};
 

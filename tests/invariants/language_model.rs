@@ -2,10 +2,8 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use tx_data::mask;
-use tx_model::{
-    LanguageModel, LanguageModelCache, LanguageModelInput, Positions,
-    packed::{LanguageModelDecoding, PackedLanguageModel},
-};
+use tx_engine::{LanguageModelDecoding, PackedLanguageModel};
+use tx_model::{LanguageModel, LanguageModelCache, LanguageModelInput, Positions};
 use tx_text::special::PAD;
 use tx_train::loss::{Labels, smoothed_cross_entropy};
 

@@ -3,7 +3,7 @@
 use std::slice::from_ref;
 
 use burn::tensor::Tensor;
-use tx_model::packed::{Decoding, Map, PackedTransformer};
+use tx_engine::{Decoding, Map, PackedTransformer};
 
 use super::{LIMIT, Subject, difference, input, sentence, sources, subjects, targets};
 use crate::support::values;

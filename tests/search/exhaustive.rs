@@ -217,8 +217,8 @@ fn cases() -> Vec<(&'static str, Case)> {
         ),
         ("coverage", case(SearchOptions { coverage_penalty: 0.4, ..base() })),
         (
-            "coverage of the first layer",
-            case(SearchOptions { coverage_penalty: 0.4, attention_layer: Some(1), ..base() }),
+            "coverage of the second layer",
+            case(SearchOptions { coverage_penalty: 0.4, attention_layer: Some(2), ..base() }),
         ),
         ("longest 3", case(SearchOptions { max_len: Some(3), ..base() })),
         (
@@ -313,8 +313,8 @@ fn each_option_gives_the_ranking_of_all_targets() {
     let mut orders: Vec<Vec<Vec<u32>>> = vec![Vec::new(); cases.len()];
     let subjects = subjects(VOCABULARY).into_iter().chain(subjects_with_other_starts(VOCABULARY));
     for subject in subjects {
-        // With two layers, the default layer (last but one) is the first.
-        let outputs = ModelOutputs::new(&[&subject], source, 0);
+        // Of two layers, the last is the default.
+        let outputs = ModelOutputs::new(&[&subject], source, 1);
         for engine in subject.engines() {
             for ((name, case), order) in cases.iter().zip(&mut orders) {
                 assert_eq!(case.options.problems(), [""; 0], "{name}");
@@ -338,7 +338,7 @@ fn each_option_gives_the_ranking_of_all_targets() {
 fn every_rule_finds_the_ranking_of_all_targets() {
     let source = SOURCES[0];
     for subject in subjects(VOCABULARY) {
-        let outputs = ModelOutputs::new(&[&subject], source, 0);
+        let outputs = ModelOutputs::new(&[&subject], source, 1);
         for early_stopping in
             [EarlyStopping::Never, EarlyStopping::Improvement, EarlyStopping::Narrowing]
         {
@@ -366,12 +366,12 @@ fn the_requested_layer_is_recorded() {
         max_len_ratio: 0.0,
         max_len_extra: LENGTH,
         coverage_penalty: 0.4,
-        attention_layer: Some(2),
+        attention_layer: Some(1),
         ..SearchOptions::default()
     };
     let case = Case { options, ..Case::default() };
     for subject in subjects(VOCABULARY) {
-        let expected = ModelOutputs::new(&[&subject], source, 1).ranked(&case);
+        let expected = ModelOutputs::new(&[&subject], source, 0).ranked(&case);
         for engine in subject.engines() {
             let found = engine.search(&[source], &case.options).unwrap().remove(0);
             assert_ranked(&subject.name, &found, &expected);
@@ -428,7 +428,7 @@ fn an_ensemble_averages_probabilities() {
         // Each has its own start.
         let others: Vec<&Subject> = starts.iter().filter(|s| s.device == device).collect();
         for members in [&own[..2], &own[1..4], &others[..]] {
-            let outputs = ModelOutputs::new(members, source, 0);
+            let outputs = ModelOutputs::new(members, source, 1);
             let engines = members.iter().map(|m| m.engine(&device.clone().into()));
             let engine = engines.reduce(Engine::with_member).unwrap();
             for (name, case) in &cases {

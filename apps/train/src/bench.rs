@@ -58,7 +58,7 @@ pub struct BenchArgs {
 /// Measures and prints one row per recipe, as the first rank.
 pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
     let (name, devices) = args.device.open(processes.local_rank())?;
-    let ranks = &*processes.ranks_on(&devices)?;
+    let ranks = &*processes.ranks();
     let layers: Vec<(String, ConfigBuilder)> = match &args.config {
         Some(path) => vec![(path.display().to_string(), ConfigBuilder::from_file(path)?)],
         None => {

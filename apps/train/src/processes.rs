@@ -2,18 +2,12 @@
 
 use std::sync::Arc;
 
-use burn::tensor::Device;
 #[cfg(feature = "mpi")]
 use tx_train::ranks::mpi::MpiSession;
-#[cfg(feature = "nccl")]
-use tx_train::ranks::nccl::NcclRanks;
 use tx_train::{
     TrainError,
     ranks::{Alone, Ranks},
 };
-
-#[cfg(all(feature = "nccl", feature = "fusion"))]
-compile_error!("the features `nccl` and `fusion` exclude each other");
 
 /// Connection to the other processes of the job, if there are any. Dropping it waits for them.
 pub struct Processes {
@@ -37,16 +31,12 @@ impl Processes {
         self.session.as_ref().map_or(0, MpiSession::local_rank)
     }
 
-    /// Ranks of the processes, which train on `devices`.
-    pub fn ranks_on(&self, devices: &[Device]) -> Result<Arc<dyn Ranks>, TrainError> {
-        let Some(session) = &self.session else { return Ok(Arc::new(Alone)) };
-        #[cfg(feature = "nccl")]
-        if let Some(ranks) = NcclRanks::connect(session.ranks(), devices)? {
-            return Ok(Arc::new(ranks));
+    /// Ranks of the processes.
+    pub fn ranks(&self) -> Arc<dyn Ranks> {
+        match &self.session {
+            Some(session) => Arc::new(session.ranks()),
+            None => Arc::new(Alone),
         }
-        #[cfg(not(feature = "nccl"))]
-        let _ = devices;
-        Ok(Arc::new(session.ranks()))
     }
 
     /// Gives the first rank time to report an error that all ranks have, and to end the job.
@@ -77,8 +67,8 @@ impl Processes {
     }
 
     /// Returns this process alone.
-    pub fn ranks_on(&self, _devices: &[Device]) -> Result<Arc<dyn Ranks>, TrainError> {
-        Ok(Arc::new(Alone))
+    pub fn ranks(&self) -> Arc<dyn Ranks> {
+        Arc::new(Alone)
     }
 
     /// Returns at once, because there is no other process.

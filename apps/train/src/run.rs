@@ -33,7 +33,7 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
         }
     }
     let (names, mut others) = args.device.open(processes.local_rank())?;
-    let ranks = processes.ranks_on(&others)?;
+    let ranks = processes.ranks();
     let device = others.remove(0);
     args.log.start(ranks.rank())?;
     let trainer = match &args.resume {

@@ -53,7 +53,7 @@ pub struct AlignArgs {
 /// Layer and head of alignments.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct AlignmentFrom {
-    /// Decoder layer of alignments, from 1 [default: the last]
+    /// Decoder layer of alignments, from 1 [default: that of the bundle]
     #[arg(long, value_name = "N")]
     pub alignment_layer: Option<usize>,
 

@@ -5,7 +5,6 @@ use std::{
     io::{self, Write},
     num::NonZero,
     path::PathBuf,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -248,9 +247,7 @@ impl Target<'_> {
 
     /// Number of threads. A GPU computes one batch at a time on all of its cores.
     fn threads(&self, gains_from_threads: bool) -> usize {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = self.args.threads.threads.map_or(cores, NonZero::get);
-        if gains_from_threads { threads } else { 1 }
+        if gains_from_threads { self.args.threads.count() } else { 1 }
     }
 
     fn print_heading(&self) -> io::Result<()> {

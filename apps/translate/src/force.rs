@@ -85,10 +85,9 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
             let generator = others.iter().try_fold(alone, |all, path| {
                 all.with_member(model, path, Generator::open(path, &device)?)
             })?;
-            let mut generator = generator.with_batch_tokens(args.batch.batch_tokens);
-            if let Some(threads) = args.threads.threads {
-                generator = generator.with_threads(threads.get());
-            }
+            let generator = generator
+                .with_batch_tokens(args.batch.batch_tokens)
+                .with_threads(args.threads.count());
             texts::force(&args, &generator)
         }
         TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => {
@@ -112,11 +111,11 @@ fn translations(
     let translator = others.iter().try_fold(alone, |all, path| {
         all.with_member(&args.model[0], path, Translator::open(path, device)?)
     })?;
-    let translator = args.languages.apply(translator)?;
-    let mut translator = translator.with_batch_tokens(args.batch.batch_tokens);
-    if let Some(threads) = args.threads.threads {
-        translator = translator.with_threads(threads.get());
-    }
+    let translator = args
+        .languages
+        .apply(translator)?
+        .with_batch_tokens(args.batch.batch_tokens)
+        .with_threads(args.threads.count());
     let mut sources = Lines::open(&args.source)?;
     let mut targets = Lines::open(&target)?;
     let (mut first, mut tokens, mut total) = (0, 0, 0.0);

@@ -179,19 +179,14 @@ fn features(args: &FeaturesArgs) -> anyhow::Result<()> {
     if let (Some(reverse), Some(source)) = (&args.reverse, &args.source) {
         let sources = read_lines(source)?;
         let model = args.languages.apply(Translator::open(reverse, &device)?)?;
-        let model = model.with_batch_tokens(args.batch.batch_tokens);
-        let model = match args.threads.threads {
-            Some(threads) => model.with_threads(threads.get()),
-            None => model,
-        };
+        let model =
+            model.with_batch_tokens(args.batch.batch_tokens).with_threads(args.threads.count());
         add_reverse(&mut list, &sources, &model)?;
     }
     if let Some(model) = &args.language_model {
-        let model = Generator::open(model, &device)?.with_batch_tokens(args.batch.batch_tokens);
-        let model = match args.threads.threads {
-            Some(threads) => model.with_threads(threads.get()),
-            None => model,
-        };
+        let model = Generator::open(model, &device)?
+            .with_batch_tokens(args.batch.batch_tokens)
+            .with_threads(args.threads.count());
         add_language_model(&mut list, &model)?;
     }
     print_list(&list)

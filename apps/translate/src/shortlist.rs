@@ -53,7 +53,8 @@ pub struct ShortlistArgs {
     )]
     pub frequent: Option<u32>,
 
-    /// Decoder layer, from 1, whose attention links tokens [default: the last but one]
+    /// Decoder layer, from 1, whose attention links tokens [default: that of the
+    /// bundle]
     #[arg(long, value_name = "N")]
     pub alignment_layer: Option<usize>,
 

@@ -13,8 +13,9 @@ use std::{
 
 use serde_json::json;
 use tx_convert::import::import;
+use tx_engine::PackedTransformer;
 use tx_infer::{
-    Bundle, Cancellation, Device, EarlyStopping, Hypothesis, LanguagePlacement, Request,
+    Bundle, Cancellation, Device, EarlyStopping, Hypothesis, LanguagePlacement, Precision, Request,
     SearchOptions,
 };
 use tx_model::DecoderStart;
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (first, forced) = (id(&languages.default_source), id(&languages.default_target));
     }
     let engine = bundle.engine(&Device::Cpu)?;
-    let model = bundle.packed()?;
+    let model = bundle.pack::<PackedTransformer>(Precision::F32)?;
     let mut out = io::stdout().lock();
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let mut ids = source.encode(&line?)?;

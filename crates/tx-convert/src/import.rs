@@ -14,10 +14,9 @@ use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
-use crate::error::ConvertError;
+pub use crate::source_files::{License, SourceFile};
+use crate::{error::ConvertError, source_files::SourceFiles};
 
-mod source_files;
-mod tensors;
 mod weight_map;
 
 mod detect;
@@ -27,10 +26,6 @@ mod marian;
 mod transformers;
 mod tutorial;
 
-use source_files::SourceFiles;
-pub(crate) use source_files::regular_file;
-pub use source_files::{License, SourceFile};
-pub(crate) use tensors::{ElementType, Tensor, Tensors};
 use weight_map::Weight;
 pub(crate) use weight_map::{ABSENT_BIAS, transpose};
 

@@ -12,6 +12,8 @@ pub mod import;
 pub mod error;
 
 mod marian;
+mod source_files;
+mod tensors;
 
 pub use error::ConvertError;
 pub use export::ExportFormat;

@@ -17,8 +17,10 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tx_convert::{ConvertError, ImportFormat, import::import};
+use tx_engine::PackedTransformer;
 use tx_infer::{
-    Bundle, Cancellation, Device, EarlyStopping, LanguagePlacement, Request, SearchOptions,
+    Bundle, Cancellation, Device, EarlyStopping, LanguagePlacement, Precision, Request,
+    SearchOptions,
 };
 
 /// Folders with the number of tokens that tx adds.
@@ -153,7 +155,7 @@ fn logits_are_those_of_transformers() {
         let size = expected["decoded"].as_array().unwrap().len();
         assert_eq!(bundle.vocabulary().target, size + added as usize);
         let new_ids = NewIds::of(name, folder.path(), size);
-        let model = bundle.packed().unwrap();
+        let model = bundle.pack::<PackedTransformer>(Precision::F32).unwrap();
         let start = if added == 1 { 0 } else { 2 };
         for case in expected["logits"].as_array().unwrap() {
             let source = new_ids.get(&ids(&case["source"]));

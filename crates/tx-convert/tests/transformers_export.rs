@@ -7,7 +7,8 @@
 
 use tempfile::TempDir;
 use tx_convert::{ExportFormat, export::export, import::import};
-use tx_infer::{Bundle, ModelTask, NewBundle, NewWeight};
+use tx_engine::PackedTransformer;
+use tx_infer::{Bundle, ModelTask, NewBundle, NewWeight, Precision};
 use tx_model::{
     Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
@@ -65,7 +66,7 @@ fn logits(bundle: &Bundle) -> Vec<f32> {
         DecoderStart::Eos => 2,
     };
     let source = bundle.tokenizers.source.encode("a cat sleeps .").unwrap();
-    let model = bundle.packed().unwrap();
+    let model = bundle.pack::<PackedTransformer>(Precision::F32).unwrap();
     let mut decoding = model.start(&[&source]);
     [start, 5, 4, 6].iter().flat_map(|&token| decoding.step_logits(&[token])).collect()
 }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature, Tokenizer,
-    metric::{SACREBLEU_VERSION, SingleScore, singles},
+    metric::{ResampleScore, SACREBLEU_VERSION, singles},
     ngram::{Counts, MAX_ORDER, Ngram, Vocabulary, ngrams},
     real::{Real, Single},
 };
@@ -268,8 +268,8 @@ impl Metric for Bleu {
         self.value(&Sum::from(std::array::from_fn(|column| sum[column])))
     }
 
-    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
-        Some(SingleScore(Single::Literal(self.value(&Sum::from(singles(sum))))))
+    fn resample_score(&self, sum: &[f32]) -> Option<ResampleScore> {
+        Some(ResampleScore(Single::Literal(self.value(&Sum::from(singles(sum))))))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {

@@ -14,7 +14,7 @@ use std::{collections::hash_map::Entry, fmt};
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature,
-    metric::{SACREBLEU_VERSION, SingleScore},
+    metric::{ResampleScore, SACREBLEU_VERSION},
     ngram::{Counts, Vocabulary},
     real::{Real, Single},
     tokenizer::{is_space, words},
@@ -258,10 +258,10 @@ impl Metric for Chrf {
         self.value(sum.chunks_exact(3).map(|order| [order[0], order[1], order[2]]))
     }
 
-    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
+    fn resample_score(&self, sum: &[f32]) -> Option<ResampleScore> {
         let orders =
             sum.chunks_exact(3).map(|order| [order[0], order[1], order[2]].map(Single::Float));
-        Some(SingleScore(self.value(orders)))
+        Some(ResampleScore(self.value(orders)))
     }
 }
 

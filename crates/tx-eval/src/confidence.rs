@@ -143,7 +143,7 @@ impl Scores {
                 // Metrics of sacreBLEU sum in single precision, as sacreBLEU does.
                 let mut before = random.clone();
                 let sum = drawn_sum(&singles, columns, random);
-                match metric.single(&sum) {
+                match metric.resample_score(&sum) {
                     Some(score) => score.0,
                     None => {
                         let sum = drawn_sum(&doubles, columns, &mut before);

@@ -14,7 +14,7 @@ use std::{borrow::Cow, fmt, sync::LazyLock};
 use crate::{
     Corpus, Metric, Score, ScoreError, SegmentStatistics, Signature,
     levenshtein::levenshtein,
-    metric::{SingleScore, TX_VERSION},
+    metric::{ResampleScore, TX_VERSION},
     real::{Real, Single},
     replace::{self, Rule, rules},
     tokenizer::{is_space, words},
@@ -145,8 +145,8 @@ impl Metric for ErrorRate {
         self.value([sum[0], sum[1]])
     }
 
-    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
-        Some(SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
+    fn resample_score(&self, sum: &[f32]) -> Option<ResampleScore> {
+        Some(ResampleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {
@@ -261,8 +261,8 @@ impl Metric for ExactMatch {
         100.0 * sum[0] / sum[1]
     }
 
-    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
-        Some(SingleScore(Single::Float(100.0 * sum[0] / sum[1])))
+    fn resample_score(&self, sum: &[f32]) -> Option<ResampleScore> {
+        Some(ResampleScore(Single::Float(100.0 * sum[0] / sum[1])))
     }
 
     fn verbose(&self, sum: &[f64]) -> String {

@@ -94,10 +94,9 @@ pub trait Metric: Send + Sync {
         String::new()
     }
 
-    /// Computes the score of a resample as numpy does, from sums in single precision; `None` for a
-    /// metric that sacreBLEU does not have, whose resamples are scored in double precision.
-    #[doc(hidden)]
-    fn single(&self, _sum: &[f32]) -> Option<SingleScore> {
+    /// Computes the score of a resample from sums in single precision, as sacreBLEU does with numpy.
+    /// `None`, the default, scores resamples by [`formula`](Self::formula) in double precision.
+    fn resample_score(&self, _sum: &[f32]) -> Option<ResampleScore> {
         None
     }
 
@@ -128,9 +127,22 @@ pub trait Metric: Send + Sync {
     }
 }
 
-/// Score of a resample, in single precision if its formula has no logarithm.
+/// Score of a resample in the precision of its formula: in single precision unless the formula has a
+/// logarithm.
 #[derive(Debug, Clone, Copy)]
-pub struct SingleScore(pub(crate) Single);
+pub struct ResampleScore(pub(crate) Single);
+
+impl From<f32> for ResampleScore {
+    fn from(score: f32) -> Self {
+        Self(Single::Float(score))
+    }
+}
+
+impl From<f64> for ResampleScore {
+    fn from(score: f64) -> Self {
+        Self(Single::Literal(score))
+    }
+}
 
 /// Sums as numpy's single-precision numbers.
 pub(crate) fn singles<const N: usize>(sum: &[f32]) -> [Single; N] {

@@ -14,7 +14,7 @@ use std::fmt;
 
 use crate::{
     Corpus, Metric, ReferenceLine, Score, ScoreError, SegmentStatistics, Signature,
-    metric::{SACREBLEU_VERSION, SingleScore},
+    metric::{ResampleScore, SACREBLEU_VERSION},
     ngram::Vocabulary,
     real::{Real, Single},
     tokenizer::{is_space, words},
@@ -165,8 +165,8 @@ impl Metric for Ter {
         self.value([sum[0], sum[1]])
     }
 
-    fn single(&self, sum: &[f32]) -> Option<SingleScore> {
-        Some(SingleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
+    fn resample_score(&self, sum: &[f32]) -> Option<ResampleScore> {
+        Some(ResampleScore(self.value([Single::Float(sum[0]), Single::Float(sum[1])])))
     }
 }
 

@@ -107,7 +107,7 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
         max_repeats: 0,
         ..SearchOptions::default()
     };
-    Ok(bundle.into_translator(&Device::Cpu).with_options(search)?)
+    Ok(Translator::from_module(&bundle, &Device::Cpu).with_options(search)?)
 }
 
 /// Returns `count` words, which depend on `number`.

@@ -15,12 +15,13 @@ use crate::{
     attention::{Attention, AttentionKind, AttentionMap},
     search::{Engine, Member},
     tokens::Tokens,
+    weights::Weights,
 };
 
 /// Layer and head of alignments, both from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AlignmentOptions {
-    /// Decoder layer; `None` selects the last.
+    /// Decoder layer; `None` selects [that of the bundle](crate::Bundle::alignment_layer).
     pub layer: Option<usize>,
     /// Head; `None` selects the mean over all heads.
     pub head: Option<usize>,
@@ -108,10 +109,8 @@ impl Aligner {
     pub fn align(&self, pairs: &[(Tokens, Tokens)]) -> Vec<Alignment> {
         match self.engine.first() {
             // A language model has no cross-attention, so its alignments have no links.
-            Member::PackedLanguageModel(_) => vec![Alignment::default(); pairs.len()],
-            #[cfg(feature = "burn")]
-            Member::LanguageModel(..) => vec![Alignment::default(); pairs.len()],
-            Member::Packed(_) => {
+            Member::LanguageModel(_) => vec![Alignment::default(); pairs.len()],
+            Member::Translation { weights: Weights::Packed(_), .. } => {
                 let align = |(source, target): &(Tokens, Tokens)| self.align_one(source, target);
                 // A single pair does not start the threads of the pool.
                 match pairs {
@@ -120,12 +119,17 @@ impl Aligner {
                 }
             }
             #[cfg(feature = "burn")]
-            Member::Tensors(model, device) => {
+            Member::Translation { weights: Weights::Module(model, device), .. } => {
                 let start = self.engine.start();
-                let batches = tensors::Batches { model, start, device, options: self.options };
+                let (layer, head) = (self.layer(), self.options.head);
+                let batches = tensors::Batches { model, start, device, layer, head };
                 batches.align(pairs)
             }
         }
+    }
+
+    fn layer(&self) -> usize {
+        self.options.layer.unwrap_or(self.engine.alignment_layer())
     }
 
     fn align_one(&self, source: &Tokens, target: &Tokens) -> Alignment {
@@ -133,7 +137,7 @@ impl Aligner {
             return Alignment::default();
         }
         let attention = Attention::of(&self.engine, source.clone(), target.clone());
-        let layer = self.options.layer.unwrap_or(attention.cross.len().saturating_sub(1));
+        let layer = self.layer();
         let map = attention.map(AttentionKind::Cross, layer, self.options.head);
         Alignment::new(source, target, &map.unwrap_or_default())
     }
@@ -148,7 +152,7 @@ mod tensors {
     use tx_data::{EncodedPair, Seq2SeqBatch};
     use tx_model::{Transformer, TransformerInput};
 
-    use super::{Alignment, AlignmentOptions};
+    use super::Alignment;
     use crate::{attention::AttentionMap, tokens::Tokens};
 
     /// Tokens of a batch, padding included. The maps of all layers take much memory.
@@ -159,7 +163,8 @@ mod tensors {
         /// First input of the decoder.
         pub(super) start: u32,
         pub(super) device: &'a Device,
-        pub(super) options: AlignmentOptions,
+        pub(super) layer: usize,
+        pub(super) head: Option<usize>,
     }
 
     impl Batches<'_> {
@@ -200,13 +205,11 @@ mod tensors {
                 target: input.target_in,
                 target_blocked: input.target_blocked,
             });
-            let layers = maps.decoder.cross;
-            let layer = self.options.layer.unwrap_or(layers.len().saturating_sub(1));
-            let Some(maps) = layers.get(layer).cloned() else {
+            let Some(maps) = maps.decoder.cross.get(self.layer).cloned() else {
                 return vec![AttentionMap::default(); batch.len()];
             };
             let [rows, heads, targets, sources] = maps.dims();
-            let map = match self.options.head {
+            let map = match self.head {
                 None => maps.mean_dim(1),
                 Some(head) if head < heads => maps.narrow(1, head, 1),
                 Some(_) => return vec![AttentionMap::default(); batch.len()],
@@ -290,12 +293,9 @@ mod tests {
         assert_eq!(Alignment::default().pharaoh(), "");
     }
 
+    /// A model with two decoder layers and random weights.
     #[cfg(feature = "burn")]
-    #[test]
-    fn a_batch_gives_the_alignments_of_its_pairs() {
-        use crate::Device;
-        use tx_model::Transformer;
-
+    fn model() -> tx_model::Transformer {
         let config = tx_model::ModelConfig {
             d_model: 8,
             n_heads: 2,
@@ -305,11 +305,51 @@ mod tests {
             max_len: 8,
             ..Default::default()
         };
-        let flex = burn::tensor::Device::flex();
         let vocab = tx_model::VocabSizes { source: 11, target: 11 };
-        let model = Transformer::new(&config, vocab, &flex).unwrap();
+        tx_model::Transformer::new(&config, vocab, &burn::tensor::Device::flex()).unwrap()
+    }
+
+    /// Alignments and the search read the layer of the engine unless another one is chosen.
+    #[cfg(feature = "burn")]
+    #[test]
+    fn all_uses_read_one_layer() {
+        use crate::{Device, SearchOptions};
+
+        let model = model();
+        let pairs = [(tokens(&[4, 9, 8, 7, 6, 5, 2]), tokens(&[5, 6, 7, 2]))];
+        for device in [Device::Cpu, Device::Burn(burn::tensor::Device::flex())] {
+            let engine = Engine::from_transformer(model.clone(), 8, &device);
+            let aligned = |engine: &Engine, layer| {
+                let options = AlignmentOptions { layer, head: None };
+                Aligner::new(engine.clone(), options).align(&pairs)
+            };
+            let coverage = |engine: &Engine, attention_layer| {
+                let search = SearchOptions {
+                    coverage_penalty: 2.0,
+                    attention_layer,
+                    ..SearchOptions::default()
+                };
+                engine.search(&[&pairs[0].0.ids], &search).unwrap().concat()
+            };
+            assert_ne!(aligned(&engine, Some(0)), aligned(&engine, Some(1)));
+            assert_ne!(coverage(&engine, Some(1)), coverage(&engine, Some(2)));
+            assert_eq!(aligned(&engine, None), aligned(&engine, Some(1)));
+            for layer in [0, 1] {
+                let guided = engine.clone().with_alignment_layer(layer);
+                assert_eq!(aligned(&guided, None), aligned(&engine, Some(layer)));
+                assert_eq!(coverage(&guided, None), coverage(&engine, Some(layer + 1)));
+            }
+        }
+    }
+
+    #[cfg(feature = "burn")]
+    #[test]
+    fn a_batch_gives_the_alignments_of_its_pairs() {
+        use crate::Device;
+
+        let model = model();
         let engine = |device: &Device| Engine::from_transformer(model.clone(), 8, device);
-        let tensors = engine(&Device::Burn(flex));
+        let tensors = engine(&Device::Burn(burn::tensor::Device::flex()));
         let pairs = [
             (tokens(&[4, 2]), tokens(&[5, 6, 7, 8, 9, 2])),
             (Tokens::default(), Tokens::default()),

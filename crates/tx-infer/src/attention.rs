@@ -4,12 +4,13 @@
 //! to 1. All maps come from one pass over the whole target.
 
 use serde_json::{Value, json};
-use tx_model::packed::Map;
+use tx_engine::Map;
 use tx_text::special::SPECIAL_TOKENS;
 
 use crate::{
     search::{Engine, Member},
     tokens::Tokens,
+    weights::Weights,
 };
 
 /// Kind of attention.
@@ -177,17 +178,19 @@ impl Attention {
         let start = engine.start();
         let inputs = [&[start], &target.ids[..target.ids.len().saturating_sub(1)]].concat();
         let (encoder, decoder, cross) = match engine.first() {
-            Member::Packed(model) => {
+            Member::Translation { weights: Weights::Packed(model), .. } => {
                 let maps = model.attention_maps(&source.ids, &inputs);
                 (packed(maps.encoder), packed(maps.decoder), packed(maps.cross))
             }
             #[cfg(feature = "burn")]
-            Member::Tensors(model, device) => tensors::maps(model, &source.ids, &inputs, device),
-            Member::PackedLanguageModel(model) => {
+            Member::Translation { weights: Weights::Module(model, device), .. } => {
+                tensors::maps(model, &source.ids, &inputs, device)
+            }
+            Member::LanguageModel(Weights::Packed(model)) => {
                 (Vec::new(), packed(model.attention_maps(&inputs)), Vec::new())
             }
             #[cfg(feature = "burn")]
-            Member::LanguageModel(model, device) => {
+            Member::LanguageModel(Weights::Module(model, device)) => {
                 (Vec::new(), tensors::of_language_model(model, &inputs, device), Vec::new())
             }
         };

@@ -26,19 +26,15 @@ use std::{
     thread,
 };
 
-use tx_model::{
-    ConfigError, ModelConfig, VocabSizes,
-    packed::{
-        PackedClassifier, PackedLanguageModel, PackedMaskedLanguageModel, PackedTransformer,
-        WeightSource,
-    },
-};
+use tx_engine::QuantizedLayout;
+use tx_model::{ConfigError, ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
 use crate::{
     error::InferError,
+    model::PackedModel,
     precision::Precision,
-    search::{Engine, SearchOptions},
+    search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
 
@@ -64,9 +60,8 @@ pub use info::BundleInfo;
 #[cfg(feature = "burn")]
 pub use initialize::Initialized;
 pub use languages::{LanguagePlacement, Languages};
-#[cfg(feature = "burn")]
-pub use module::{BundleModel, ModuleBundle};
 pub use new::{NewBundle, NewWeight};
+pub(crate) use parts::Parts;
 pub use search::set_search;
 pub(crate) use tokenizers::check_same;
 pub use tokenizers::check_same_tokenizers;
@@ -76,6 +71,8 @@ use tokenizers::{
 };
 pub use tokenizers::{save_tokenizers, saved_tokenizers, tokenizer_files};
 use weights::{WeightsFile, quantized::too_many_inputs};
+#[cfg(feature = "burn")]
+pub use {crate::model::BundleModel, module::ModuleBundle};
 
 /// The format of bundles in single precision that this build writes. It reads all formats from 1 on.
 pub const FORMAT: u32 = 2;
@@ -96,7 +93,7 @@ const LARGE: u64 = 1 << 18;
 /// weights.
 ///
 /// It contains no model yet: [`engine`](Self::engine) builds one for searching, and
-/// [`packed`](Self::packed) the model of the packed engine. Clones share the mapped file.
+/// [`pack`](Self::pack) the model of the packed engine. Clones share the mapped file.
 #[derive(Debug, Clone)]
 pub struct Bundle {
     /// Task of the model.
@@ -146,7 +143,7 @@ impl Bundle {
     }
 
     /// Opens the bundle in `folder` for building one model. All of it is validated but the values of
-    /// weights in single precision: [`engine`](Self::engine), [`packed`](Self::packed) and the other
+    /// weights in single precision: [`engine`](Self::engine), [`pack`](Self::pack) and the other
     /// methods that build a model validate them while they read them, so that a large file is read
     /// once. [`weight`](Self::weight) returns them without validation.
     ///
@@ -247,7 +244,11 @@ impl Bundle {
     ///
     /// [`InferError::WrongTask`] otherwise.
     pub fn expect(&self, expected: TaskKind) -> Result<(), InferError> {
-        if self.task.kind() == expected { Ok(()) } else { Err(self.wrong_task(expected)) }
+        let found = self.task.kind();
+        match found == expected {
+            true => Ok(()),
+            false => Err(InferError::WrongTask { path: self.folder(), found, expected }),
+        }
     }
 
     /// Returns the precision of the weights, in which a model computes by default:
@@ -269,95 +270,30 @@ impl Bundle {
         vocabulary(&self.tokenizers)
     }
 
-    /// Packs the weights of a model for translation for the packed engine, in single precision. Pages
-    /// of the file leave memory as they are packed, so that the weights are never in memory twice.
+    /// Packs the weights of a model for the packed engine. Pages of the file leave memory as they are
+    /// packed, so that the weights are never in memory twice. In [`Int8`](Precision::Int8), quantized
+    /// weights remain in the mapped file.
     ///
     /// # Errors
     ///
     /// [`InferError::WrongTask`]; [`InferError::Model`] or [`InferError::Weights`] if `config` was
     /// changed to one of another model; [`InferError::NotFiniteWeight`] if the bundle was opened by
-    /// [`open_for_model`](Self::open_for_model).
-    pub fn packed(&self) -> Result<PackedTransformer, InferError> {
-        self.packed_in(Precision::F32)
-    }
-
-    /// Packs the weights of a model for translation in a precision of the packed engine. In
-    /// [`Int8`](Precision::Int8), quantized weights remain in the mapped file.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`packed`](Self::packed); [`InferError::Instructions`]; [`InferError::Precision`] if
-    /// the packed engine does not have the precision.
-    pub fn packed_in(&self, precision: Precision) -> Result<PackedTransformer, InferError> {
-        self.expect(TaskKind::Translate)?;
-        self.pack(precision, |weights| {
-            PackedTransformer::pack(&self.config, self.padded(), weights)
-        })
-    }
-
-    /// Packs the weights of a classifier, as [`packed_in`](Self::packed_in) does.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`packed_in`](Self::packed_in).
-    pub fn packed_classifier(&self, precision: Precision) -> Result<PackedClassifier, InferError> {
-        let ModelTask::Classify { labels, pooling } = &self.task else {
-            return Err(self.wrong_task(TaskKind::Classify));
-        };
-        let (vocabulary, classes) = (self.padded().target, labels.len());
-        self.pack(precision, |weights| {
-            PackedClassifier::pack(&self.config, vocabulary, classes, *pooling, weights)
-        })
-    }
-
-    /// Packs the weights of a language model, as [`packed_in`](Self::packed_in) does.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`packed_in`](Self::packed_in).
-    pub fn packed_language_model(
-        &self,
-        precision: Precision,
-    ) -> Result<PackedLanguageModel, InferError> {
-        self.expect(TaskKind::Generate)?;
-        let vocabulary = self.padded().target;
-        self.pack(precision, |weights| PackedLanguageModel::pack(&self.config, vocabulary, weights))
-    }
-
-    /// Packs the weights of a masked language model, as [`packed_in`](Self::packed_in) does.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`packed_in`](Self::packed_in).
-    pub fn packed_masked_language_model(
-        &self,
-        precision: Precision,
-    ) -> Result<PackedMaskedLanguageModel, InferError> {
-        self.expect(TaskKind::FillMask)?;
-        let vocabulary = self.padded().target;
-        self.pack(precision, |weights| {
-            PackedMaskedLanguageModel::pack(&self.config, vocabulary, weights)
-        })
-    }
-
-    /// Checks and packs the weights, and removes the pages of the file that are not used from memory.
-    fn pack<T>(
-        &self,
-        precision: Precision,
-        pack: impl FnOnce(&dyn WeightSource) -> Result<T, ConfigError>,
-    ) -> Result<T, InferError> {
-        let architecture = self.task.architecture();
+    /// [`open_for_model`](Self::open_for_model); [`InferError::Instructions`];
+    /// [`InferError::Precision`] if the packed engine does not have the precision.
+    pub fn pack<M: PackedModel>(&self, precision: Precision) -> Result<M, InferError> {
+        self.expect(M::TASK)?;
+        let (architecture, padded) = (self.task.architecture(), self.padded());
         let kernel = precision.kernel()?;
-        self.weights.check(&self.config, architecture, self.padded())?;
+        self.weights.check(&self.config, architecture, padded)?;
         if kernel.is_some() {
-            let problem = too_many_inputs(&self.config, architecture, self.padded());
+            let problem = too_many_inputs(&self.config, architecture, padded);
             if let Some(problem) = problem {
                 return Err(ConfigError { problems: vec![problem] }.into());
             }
         }
         let validates = self.validates_at_reading();
         let packing = self.weights.packing(self.config.tying, architecture, kernel, validates);
-        let packed = pack(&packing)?;
+        let packed = M::pack(&self.config, padded, &self.task, &packing)?;
         packing.validated()?;
         if kernel.is_none() || self.precision() == Precision::F32 {
             self.weights.release();
@@ -393,65 +329,35 @@ impl Bundle {
         module::load(model, self.weights.path())
     }
 
-    /// Builds the model, for translation or a language model, on `device` in single precision, ready
-    /// for searching.
+    /// Returns the decoder layer, from 0, whose cross-attention aligns source and target: the one that
+    /// guided alignment trained, which is the [`attention_layer`](SearchOptions::attention_layer) of
+    /// the bundle's search options, otherwise the last but one, and the last of one or two.
     ///
-    /// # Errors
-    ///
-    /// Same as [`packed`](Self::packed), or on other devices `module`.
-    pub fn engine(&self, device: &crate::Device) -> Result<Engine, InferError> {
-        match device {
-            crate::Device::Cpu => self.packed_engine(Precision::F32),
-            #[cfg(feature = "burn")]
-            crate::Device::Burn(burn) => {
-                let max_len = self.config.max_len;
-                let engine = if self.task.kind() == TaskKind::Generate {
-                    Engine::from_language_model(self.module(burn)?, max_len, device)
-                } else {
-                    Engine::from_transformer(self.module(burn)?, max_len, device)
-                };
-                Ok(self.prepared(engine))
-            }
+    /// Alignments, shortlists, unknown words and the coverage penalty read this layer.
+    pub fn alignment_layer(&self) -> usize {
+        self.parts().alignment_layer()
+    }
+
+    /// Returns the parts besides the weights.
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        Parts {
+            task: &self.task,
+            config: &self.config,
+            tokenizers: &self.tokenizers,
+            languages: self.languages.as_ref(),
+            search: self.search.as_ref(),
+            provenance: &self.provenance,
         }
-    }
-
-    /// Packs the model, for translation or a language model, ready for searching.
-    pub(crate) fn packed_engine(&self, precision: Precision) -> Result<Engine, InferError> {
-        let max_len = self.config.max_len;
-        Ok(self.prepared(match self.task.kind() {
-            TaskKind::Generate => {
-                Engine::of_language_model(self.packed_language_model(precision)?, max_len)
-            }
-            TaskKind::Translate | TaskKind::Classify | TaskKind::FillMask => {
-                Engine::new(self.packed_in(precision)?, max_len)
-            }
-        }))
-    }
-
-    /// Returns an engine with the properties of this bundle that the model does not have.
-    pub(crate) fn prepared(&self, engine: Engine) -> Engine {
-        let padding = padding(&self.config, self.vocabulary());
-        engine.with_padding(padding).with_start(self.config.decoder_start)
     }
 
     /// Sizes of the vocabularies of the model.
     fn padded(&self) -> VocabSizes {
         self.config.padded(self.vocabulary())
     }
-
-    fn wrong_task(&self, expected: TaskKind) -> InferError {
-        InferError::WrongTask { path: self.folder(), found: self.task.kind(), expected }
-    }
 }
 
 fn vocabulary(tokenizers: &Tokenizers) -> VocabSizes {
     VocabSizes { source: tokenizers.source.vocab_size(), target: tokenizers.target.vocab_size() }
-}
-
-/// Ids between the vocabulary of the target tokenizer and its [padded](ModelConfig::vocab_multiple)
-/// size.
-fn padding(config: &ModelConfig, vocab: VocabSizes) -> std::ops::Range<u32> {
-    vocab.target as u32..config.padded(vocab).target as u32
 }
 
 /// Configuration and mapped weights of a bundle, which belong together.
@@ -476,7 +382,7 @@ impl Headers {
         let padded = config.model.padded(config.vocabulary);
         let layouts = match config.weights {
             WeightDtype::F32 => Vec::new(),
-            WeightDtype::Int8 => config.model.quantized_layouts(architecture, padded),
+            WeightDtype::Int8 => QuantizedLayout::of_weights(&config.model, architecture, padded),
         };
         let check = |weights: WeightsFile| {
             weights.check(&config.model, architecture, padded).map(|()| weights)

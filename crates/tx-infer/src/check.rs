@@ -4,6 +4,7 @@
 //! inputs are ids of the bundle's own vocabulary, the same in every run. The *deviation* of two
 //! tensors is `max |found - expected| / max |expected|`.
 
+use tx_engine::PackedTransformer;
 use tx_model::VocabSizes;
 use tx_text::{
     Tokenizers,
@@ -14,8 +15,10 @@ use crate::{
     bundle::Bundle,
     device::Device,
     error::InferError,
-    search::{Engine, Hypothesis, Member, SearchOptions},
+    precision::Precision,
+    search::{Engine, Hypothesis, SearchOptions},
     task::TaskKind,
+    weights::Weights,
 };
 
 mod encoder;
@@ -87,10 +90,11 @@ fn translation(
     device: &Device,
     limit: f64,
 ) -> Result<Vec<CheckResult>, InferError> {
-    let engine = bundle.engine(device)?;
+    let weights = bundle.weights::<PackedTransformer>(Precision::F32, device)?;
+    let engine = bundle.parts().engine(weights.clone());
     let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len, engine.start());
-    Ok(match engine.first() {
-        Member::Packed(model) => {
+    Ok(match &weights {
+        Weights::Packed(model) => {
             let results = packed::check(&engine, model, &inputs, limit);
             #[cfg(feature = "burn")]
             let results = {
@@ -102,15 +106,12 @@ fn translation(
             results
         }
         #[cfg(feature = "burn")]
-        Member::Tensors(model, device) => {
+        Weights::Module(model, device) => {
             let results = tensors::check(&engine, model, device, &inputs, limit);
-            let agreement = tensors::agreement(model, device, &bundle.packed()?, &inputs, limit);
+            let packed = bundle.pack(Precision::F32)?;
+            let agreement = tensors::agreement(model, device, &packed, &inputs, limit);
             [results, vec![agreement]].concat()
         }
-        // `Bundle::engine` returns them for the task `generate` only.
-        Member::PackedLanguageModel(_) => Vec::new(),
-        #[cfg(feature = "burn")]
-        Member::LanguageModel(..) => Vec::new(),
     })
 }
 

@@ -1,25 +1,21 @@
 //! Classification of texts.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedClassifier, log_softmax},
-};
-use tx_text::{Tokenizer, Tokenizers, is_blank};
+use tx_engine::PackedClassifier;
+use tx_kernels::formulas::log_softmax;
+use tx_model::ModelConfig;
+use tx_text::Tokenizer;
 
-#[cfg(feature = "burn")]
-use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
-    bundle::Bundle,
+    bundle::Parts,
     cancellation::Cancellation,
-    device::Device,
     error::InferError,
-    precision::Precision,
-    scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
-    task::{ModelTask, TaskKind},
+    runner::{Runner, TaskModel, runner_methods},
+    scheduler::{Encoded, Placement, TextWork},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
+    weights::Weights,
 };
 
 /// Classifies texts with a bundle.
@@ -35,9 +31,10 @@ use crate::{
 /// Any number of threads may call one classifier, or its clones, which share weights and threads.
 #[derive(Debug, Clone)]
 pub struct Classifier {
-    model: Arc<Model>,
-    execution: Execution,
+    runner: Runner<Model>,
 }
+
+runner_methods!(Classifier, Classifier);
 
 /// Result of one text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,20 +61,12 @@ pub struct LabelScore {
 }
 
 /// Parts of a bundle that classification needs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Model {
     config: ModelConfig,
     tokenizer: Tokenizer,
     labels: Vec<Arc<str>>,
-    weights: Weights,
-}
-
-#[derive(Debug)]
-enum Weights {
-    Packed(PackedClassifier),
-    /// A module and its device.
-    #[cfg(feature = "burn")]
-    Tensors(Box<tx_model::Classifier>, burn::tensor::Device),
+    weights: Weights<PackedClassifier>,
 }
 
 impl Classification {
@@ -88,127 +77,14 @@ impl Classification {
 }
 
 impl Classifier {
-    /// Opens the bundle in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Bundle::open`] and [`new`](Self::new).
-    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open_for_model(folder)?, device)
-    }
-
-    /// Creates a classifier with a bundle, whose model is built on `device` in single precision.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
-    /// [`Bundle::packed`].
-    pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, bundle.precision(), device)
-    }
-
-    /// Creates a classifier with a bundle, whose model is built on `device` in `precision`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new); if the device does not support the precision, or the program was
-    /// built without the feature that the precision needs.
-    pub fn new_in(
-        bundle: &Bundle,
-        precision: Precision,
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        bundle.expect(TaskKind::Classify)?;
-        precision.check(device)?;
-        let weights = match (device, precision) {
-            (Device::Cpu, Precision::F32 | Precision::Int8) => {
-                Weights::Packed(bundle.packed_classifier(precision)?)
-            }
-            #[cfg(feature = "burn")]
-            (Device::Cpu | Device::Burn(_), _) => {
-                let dtype = precision.float_dtype()?;
-                let burn = device.to_burn();
-                let model = bundle.module::<tx_model::Classifier>(&burn)?;
-                Weights::Tensors(Box::new(model.cast(dtype)), burn)
-            }
-            #[cfg(not(feature = "burn"))]
-            (Device::Cpu, Precision::F16 | Precision::Bf16) => {
-                return Err(InferError::PrecisionFeature { precision: precision.name() });
-            }
-        };
-        Ok(Self::of(weights, &bundle.config, &bundle.tokenizers, &bundle.task))
-    }
-
-    /// Creates a classifier with a module, which is on `device`. [`Device::Cpu`] packs weights in
-    /// single precision.
-    #[cfg(feature = "burn")]
-    pub(crate) fn from_module(
-        model: tx_model::Classifier,
-        config: &ModelConfig,
-        tokenizers: &Tokenizers,
-        task: &ModelTask,
-        device: &Device,
-    ) -> Self {
-        let is_single = model.dtype() == burn::tensor::DType::F32;
-        let weights = match device {
-            Device::Cpu if is_single => Weights::Packed(PackedClassifier::from(&model)),
-            device => Weights::Tensors(model.into(), device.to_burn()),
-        };
-        Self::of(weights, config, tokenizers, task)
-    }
-
-    fn of(
-        weights: Weights,
-        config: &ModelConfig,
-        tokenizers: &Tokenizers,
-        task: &ModelTask,
-    ) -> Self {
-        let labels = match task {
-            ModelTask::Classify { labels, .. } => labels.as_slice(),
-            ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => &[],
-        };
-        let model = Model {
-            config: config.clone(),
-            tokenizer: tokenizers.target.clone(),
-            labels: labels.iter().map(|label| label.as_str().into()).collect(),
-            weights,
-        };
-        Self { execution: Execution::new(model.weights.placement()), model: model.into() }
-    }
-
-    /// Sets the maximum number of tokens of a batch, padding counted.
-    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
-    }
-
-    /// Sets the number of threads [default: all cores], as
-    /// [`Translator::with_threads`](crate::Translator::with_threads) does.
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self { execution: self.execution.with_threads(threads), ..self }
-    }
-
-    /// Default maximum number of tokens of a batch.
-    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
-
     /// Returns the names of the classes, in the order of the classes.
     pub fn labels(&self) -> &[Arc<str>] {
-        &self.model.labels
-    }
-
-    /// Returns `true` if computing in several threads is faster. A single tensor operation already
-    /// uses all cores.
-    pub fn gains_from_threads(&self) -> bool {
-        self.execution.placement() == Placement::Threads
-    }
-
-    /// Returns the configuration of the model.
-    pub fn config(&self) -> &ModelConfig {
-        &self.model.config
+        &self.runner.model.labels
     }
 
     /// Tokenizer in use.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.model.tokenizer
+        &self.runner.model.tokenizer
     }
 
     /// Classifies one text. A text with more tokens than the model's `max_len` is truncated;
@@ -253,13 +129,7 @@ impl Classifier {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Classification>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !is_blank(text);
-        let mut output = InOrder::new(texts.len(), sink);
-        let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
-        output.put(empty.map(|(index, _)| (index, Classification::default())))?;
-        let limits = self.execution.limits(1);
-        let task = Texts::new(self.model.clone(), texts, first, limits, has_words);
-        self.execution.scheduler.run(task, cancellation, |ready| output.put(ready))
+        self.runner.run_lines(texts, first, cancellation, sink)
     }
 
     /// Computes the self-attention of the encoder for a text.
@@ -268,17 +138,21 @@ impl Classifier {
     ///
     /// If the text cannot be tokenized.
     pub fn attention(&self, text: &str) -> Result<Attention, InferError> {
-        let tokens = Tokens::of_source(&self.model.tokenizer, text, self.model.config.max_len)?;
+        let tokens = Tokens::of_source(
+            &self.runner.model.tokenizer,
+            text,
+            self.runner.model.config.max_len,
+        )?;
         let maps = self.maps(&tokens.ids);
         Ok(Attention::of_encoder(tokens, maps))
     }
 
     /// Attention weights of a text, given by its ids: for each layer, a map for each head.
     pub(crate) fn maps(&self, ids: &[u32]) -> Vec<Vec<AttentionMap>> {
-        match &self.model.weights {
+        match &self.runner.model.weights {
             Weights::Packed(model) => attention::packed(model.attention_maps(ids)),
             #[cfg(feature = "burn")]
-            Weights::Tensors(model, device) => {
+            Weights::Module(model, device) => {
                 let ids = tx_data::batch::padded(&[ids], device);
                 let blocked = tx_data::mask::padding(&ids);
                 attention::tensors::split(model.forward_with_attention(ids, blocked).1)
@@ -292,7 +166,7 @@ impl Classifier {
     ///
     /// - returns the logits `[texts, classes]`
     pub(crate) fn logits(&self, texts: &[&[u32]]) -> Vec<f32> {
-        self.model.weights.logits(texts)
+        self.runner.model.logits(texts)
     }
 }
 
@@ -325,13 +199,44 @@ impl TextWork for Model {
         _cancellation: &Cancellation,
     ) -> Result<Vec<Classification>, InferError> {
         let ids: Vec<&[u32]> = texts.iter().map(|text| &text.item.ids[..]).collect();
-        let logits = self.weights.logits(&ids);
+        let logits = self.logits(&ids);
         let rows = logits.chunks_exact(self.labels.len().max(1));
         texts.iter().zip(rows).map(|(text, logits)| self.classification(text, logits)).collect()
     }
 }
 
+impl TaskModel for Model {
+    type Packed = PackedClassifier;
+
+    fn new(weights: Weights<PackedClassifier>, parts: Parts<'_>) -> Self {
+        let labels = parts.task.labels().iter().map(|label| label.as_str().into());
+        Self {
+            config: parts.config.clone(),
+            tokenizer: parts.tokenizers.target.clone(),
+            labels: labels.collect(),
+            weights,
+        }
+    }
+
+    fn placement(&self) -> Placement {
+        self.weights.placement()
+    }
+}
+
 impl Model {
+    /// `[texts, classes]`
+    fn logits(&self, texts: &[&[u32]]) -> Vec<f32> {
+        match &self.weights {
+            Weights::Packed(model) => model.logits(texts),
+            #[cfg(feature = "burn")]
+            Weights::Module(model, device) => {
+                let ids = tx_data::batch::padded(texts, device);
+                let blocked = tx_data::mask::padding(&ids);
+                model.forward(ids, blocked).into_data().iter::<f32>().collect()
+            }
+        }
+    }
+
     fn classification(
         &self,
         text: &Encoded<Item>,
@@ -354,31 +259,6 @@ impl Model {
         scores.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         let Item { truncated, unknown, .. } = &text.item;
         Ok(Classification { scores, truncated: *truncated, unknown: unknown.clone() })
-    }
-}
-
-impl Weights {
-    fn placement(&self) -> Placement {
-        match self {
-            Self::Packed(_) => Placement::Threads,
-            #[cfg(feature = "burn")]
-            Self::Tensors(_, device) if in_host_memory(device) => Placement::Host,
-            #[cfg(feature = "burn")]
-            Self::Tensors(..) => Placement::Gpu,
-        }
-    }
-
-    /// `[texts, classes]`
-    fn logits(&self, texts: &[&[u32]]) -> Vec<f32> {
-        match self {
-            Self::Packed(model) => model.logits(texts),
-            #[cfg(feature = "burn")]
-            Self::Tensors(model, device) => {
-                let ids = tx_data::batch::padded(texts, device);
-                let blocked = tx_data::mask::padding(&ids);
-                model.forward(ids, blocked).into_data().iter::<f32>().collect()
-            }
-        }
     }
 }
 

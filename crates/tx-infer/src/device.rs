@@ -14,7 +14,7 @@ pub use adapter::Adapter;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Device {
-    /// The CPU, with the packed engine of `tx_model::packed`, in single precision.
+    /// The CPU, with the packed engine of `tx_engine`, in single precision.
     #[default]
     Cpu,
     /// A device of Burn, by the modules of `tx_model`.
@@ -41,6 +41,13 @@ impl From<burn::tensor::Device> for Device {
     fn from(device: burn::tensor::Device) -> Self {
         if device == burn::tensor::Device::flex() { Self::Cpu } else { Self::Burn(device) }
     }
+}
+
+#[cfg(feature = "burn")]
+/// Returns `true` if tensors are in the memory of this process. Burn's CPU backends have no memory
+/// pool.
+pub(crate) fn in_host_memory(device: &burn::tensor::Device) -> bool {
+    device.memory_pool_usage().is_none()
 }
 
 /// A kind of device.

@@ -2,7 +2,8 @@
 
 use std::{io, path::PathBuf};
 
-use tx_model::{ConfigError, instruction_set::InstructionLimitError};
+use tx_kernels::instruction_set::InstructionLimitError;
+use tx_model::ConfigError;
 use tx_text::TextError;
 
 use crate::task::TaskKind;

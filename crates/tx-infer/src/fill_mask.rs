@@ -1,29 +1,24 @@
 //! Replacement of masks in texts by tokens.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
-use tx_model::{
-    ModelConfig,
-    packed::{PackedMaskedLanguageModel, log_softmax},
-    top_k::TopK,
-};
+use tx_engine::PackedMaskedLanguageModel;
+use tx_kernels::{formulas::log_softmax, top_k::TopK};
+use tx_model::ModelConfig;
 use tx_text::{
-    Tokenizer, Tokenizers, is_blank,
+    Tokenizer, is_blank,
     special::{BOS, EOS, MASK, MASK_TOKEN, PAD},
 };
 
-#[cfg(feature = "burn")]
-use crate::search::in_host_memory;
 use crate::{
     attention::{self, Attention, AttentionMap},
-    bundle::Bundle,
+    bundle::Parts,
     cancellation::Cancellation,
-    device::Device,
     error::InferError,
-    precision::Precision,
-    scheduler::{BATCH_TOKENS, Encoded, Execution, InOrder, Placement, TextWork, Texts},
-    task::TaskKind,
+    runner::{Runner, TaskModel, runner_methods},
+    scheduler::{Encoded, Placement, TextWork},
     tokens::{Tokens, on_one_line, readable, unknown_words},
+    weights::Weights,
 };
 
 /// Number of scores that a batch of tensors computes at most, `[texts, tokens, vocabulary]`.
@@ -44,9 +39,10 @@ const TENSOR_SCORES: usize = 1 << 24;
 /// its clones, which share weights and threads.
 #[derive(Debug, Clone)]
 pub struct FillMask {
-    model: Arc<Model>,
-    execution: Execution,
+    runner: Runner<Model>,
 }
+
+runner_methods!(FillMask, MaskedLanguageModel);
 
 /// Result of one text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,134 +77,22 @@ struct Model {
     config: ModelConfig,
     tokenizer: Tokenizer,
     top_k: usize,
-    weights: Arc<Weights>,
-}
-
-#[derive(Debug)]
-enum Weights {
-    Packed(PackedMaskedLanguageModel),
-    /// A module and its device.
-    #[cfg(feature = "burn")]
-    Tensors(Box<tx_model::MaskedLanguageModel>, burn::tensor::Device),
+    weights: Weights<PackedMaskedLanguageModel>,
 }
 
 impl FillMask {
     /// Default number of tokens for each mask.
     pub const TOP_K: usize = 5;
 
-    /// Default maximum number of tokens of a batch.
-    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
-
-    /// Opens the bundle in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Bundle::open`] and [`new`](Self::new).
-    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open_for_model(folder)?, device)
-    }
-
-    /// Creates a model with a bundle, built on `device` in single precision.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
-    /// [`Bundle::packed`].
-    pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, bundle.precision(), device)
-    }
-
-    /// Creates a model with a bundle, built on `device` in `precision`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new); if the device does not support the precision, or the program was
-    /// built without the feature that the precision needs.
-    pub fn new_in(
-        bundle: &Bundle,
-        precision: Precision,
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        bundle.expect(TaskKind::FillMask)?;
-        precision.check(device)?;
-        let weights = match (device, precision) {
-            (Device::Cpu, Precision::F32 | Precision::Int8) => {
-                Weights::Packed(bundle.packed_masked_language_model(precision)?)
-            }
-            #[cfg(feature = "burn")]
-            (Device::Cpu | Device::Burn(_), _) => {
-                let dtype = precision.float_dtype()?;
-                let burn = device.to_burn();
-                let model = bundle.module::<tx_model::MaskedLanguageModel>(&burn)?;
-                Weights::Tensors(Box::new(model.cast(dtype)), burn)
-            }
-            #[cfg(not(feature = "burn"))]
-            (Device::Cpu, Precision::F16 | Precision::Bf16) => {
-                return Err(InferError::PrecisionFeature { precision: precision.name() });
-            }
-        };
-        Ok(Self::of(weights, &bundle.config, &bundle.tokenizers))
-    }
-
-    /// Creates a model with a module, which is on `device`. [`Device::Cpu`] packs weights in single
-    /// precision.
-    #[cfg(feature = "burn")]
-    pub(crate) fn from_module(
-        model: tx_model::MaskedLanguageModel,
-        config: &ModelConfig,
-        tokenizers: &Tokenizers,
-        device: &Device,
-    ) -> Self {
-        let is_single = model.dtype() == burn::tensor::DType::F32;
-        let weights = match device {
-            Device::Cpu if is_single => Weights::Packed(PackedMaskedLanguageModel::from(&model)),
-            device => Weights::Tensors(model.into(), device.to_burn()),
-        };
-        Self::of(weights, config, tokenizers)
-    }
-
-    fn of(weights: Weights, config: &ModelConfig, tokenizers: &Tokenizers) -> Self {
-        let execution = Execution::new(weights.placement());
-        let model = Model {
-            config: config.clone(),
-            tokenizer: tokenizers.target.clone(),
-            top_k: Self::TOP_K,
-            weights: weights.into(),
-        };
-        Self { model: model.into(), execution }
-    }
-
     /// Sets the number of tokens for each mask [default: [`TOP_K`](Self::TOP_K)]; at least 1.
-    pub fn with_top_k(self, top_k: usize) -> Self {
-        let model = Model { top_k: top_k.max(1), ..Arc::unwrap_or_clone(self.model) };
-        Self { model: model.into(), ..self }
-    }
-
-    /// Sets the maximum number of tokens of a batch, padding counted.
-    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
-    }
-
-    /// Sets the number of threads [default: all cores], as
-    /// [`Translator::with_threads`](crate::Translator::with_threads) does.
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self { execution: self.execution.with_threads(threads), ..self }
-    }
-
-    /// Returns `true` if computing in several threads is faster. A single tensor operation already
-    /// uses all cores.
-    pub fn gains_from_threads(&self) -> bool {
-        self.execution.placement() == Placement::Threads
-    }
-
-    /// Returns the configuration of the model.
-    pub fn config(&self) -> &ModelConfig {
-        &self.model.config
+    pub fn with_top_k(mut self, top_k: usize) -> Self {
+        Arc::make_mut(&mut self.runner.model).top_k = top_k.max(1);
+        self
     }
 
     /// Tokenizer in use.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.model.tokenizer
+        &self.runner.model.tokenizer
     }
 
     /// Replaces each `<mask>` in a text. A text without words gives an empty result.
@@ -250,18 +134,12 @@ impl FillMask {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Filled>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !is_blank(text);
         for (text, line) in texts.iter().map(AsRef::as_ref).zip(first + 1..) {
-            if has_words(text) && !text.contains(MASK_TOKEN) {
+            if !is_blank(text) && !text.contains(MASK_TOKEN) {
                 return Err(InferError::NoMask { line }.into());
             }
         }
-        let mut output = InOrder::new(texts.len(), sink);
-        let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
-        output.put(empty.map(|(index, _)| (index, Filled::default())))?;
-        let limits = self.execution.limits(1);
-        let task = Texts::new(self.model.clone(), texts, first, limits, has_words);
-        self.execution.scheduler.run(task, cancellation, |ready| output.put(ready))
+        self.runner.run_lines(texts, first, cancellation, sink)
     }
 
     /// Computes the self-attention of the encoder for a text, with or without masks.
@@ -270,18 +148,18 @@ impl FillMask {
     ///
     /// If the text cannot be tokenized.
     pub fn attention(&self, text: &str) -> Result<Attention, InferError> {
-        let max_len = self.model.config.max_len;
-        let tokens = Tokens::of_masked(&self.model.tokenizer, text, max_len)?;
+        let max_len = self.runner.model.config.max_len;
+        let tokens = Tokens::of_masked(&self.runner.model.tokenizer, text, max_len)?;
         let maps = self.maps(&tokens.ids);
         Ok(Attention::of_encoder(tokens, maps))
     }
 
     /// Attention weights of a text, given by its ids: for each layer, a map for each head.
     pub(crate) fn maps(&self, ids: &[u32]) -> Vec<Vec<AttentionMap>> {
-        match &*self.model.weights {
+        match &self.runner.model.weights {
             Weights::Packed(model) => attention::packed(model.attention_maps(ids)),
             #[cfg(feature = "burn")]
-            Weights::Tensors(model, device) => {
+            Weights::Module(model, device) => {
                 let ids = tx_data::batch::padded(&[ids], device);
                 let blocked = tx_data::mask::padding(&ids);
                 attention::tensors::split(model.forward_with_attention(ids, blocked).1)
@@ -295,7 +173,7 @@ impl FillMask {
     ///
     /// - returns for each text the logits `[positions, vocabulary]`
     pub(crate) fn logits(&self, texts: &[(&[u32], &[usize])]) -> Vec<Vec<f32>> {
-        self.model.weights.logits(texts)
+        self.runner.model.logits(texts)
     }
 }
 
@@ -344,7 +222,7 @@ impl TextWork for Model {
             }
             let items: Vec<(&[u32], &[usize])> =
                 texts.iter().map(|text| (&text.item.ids[..], &text.item.masks[..])).collect();
-            for (text, logits) in texts.iter().zip(self.weights.logits(&items)) {
+            for (text, logits) in texts.iter().zip(self.logits(&items)) {
                 found.push(self.filled(text, &logits)?);
             }
         }
@@ -352,14 +230,42 @@ impl TextWork for Model {
     }
 }
 
+impl TaskModel for Model {
+    type Packed = PackedMaskedLanguageModel;
+
+    fn new(weights: Weights<PackedMaskedLanguageModel>, parts: Parts<'_>) -> Self {
+        Self {
+            config: parts.config.clone(),
+            tokenizer: parts.tokenizers.target.clone(),
+            top_k: FillMask::TOP_K,
+            weights,
+        }
+    }
+
+    fn placement(&self) -> Placement {
+        self.weights.placement()
+    }
+}
+
 impl Model {
+    /// Returns for each text the logits `[positions, vocabulary]`.
+    fn logits(&self, texts: &[(&[u32], &[usize])]) -> Vec<Vec<f32>> {
+        match &self.weights {
+            Weights::Packed(model) => {
+                texts.iter().map(|(ids, positions)| model.logits(ids, positions)).collect()
+            }
+            #[cfg(feature = "burn")]
+            Weights::Module(model, device) => tensors::logits(model, device, texts),
+        }
+    }
+
     /// Number of texts whose scores are computed together; at least 1.
     fn texts_at_once(&self, texts: &[Encoded<Item>]) -> usize {
-        match &*self.weights {
+        match &self.weights {
             // The packed engine computes the scores of a text at a time, at its masks only.
             Weights::Packed(_) => texts.len().max(1),
             #[cfg(feature = "burn")]
-            Weights::Tensors(model, _) => {
+            Weights::Module(model, _) => {
                 let longest = texts.iter().map(|text| text.item.ids.len()).max().unwrap_or(1);
                 let scores = longest.saturating_mul(model.vocab().target).max(1);
                 (TENSOR_SCORES / scores).max(1)
@@ -410,29 +316,6 @@ impl Model {
             })
         };
         best.into_vec().into_iter().map(token).collect()
-    }
-}
-
-impl Weights {
-    fn placement(&self) -> Placement {
-        match self {
-            Self::Packed(_) => Placement::Threads,
-            #[cfg(feature = "burn")]
-            Self::Tensors(_, device) if in_host_memory(device) => Placement::Host,
-            #[cfg(feature = "burn")]
-            Self::Tensors(..) => Placement::Gpu,
-        }
-    }
-
-    /// Returns for each text the logits `[positions, vocabulary]`.
-    fn logits(&self, texts: &[(&[u32], &[usize])]) -> Vec<Vec<f32>> {
-        match self {
-            Self::Packed(model) => {
-                texts.iter().map(|(ids, positions)| model.logits(ids, positions)).collect()
-            }
-            #[cfg(feature = "burn")]
-            Self::Tensors(model, device) => tensors::logits(model, device, texts),
-        }
     }
 }
 

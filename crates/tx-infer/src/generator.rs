@@ -4,24 +4,22 @@ mod continuations;
 mod streaming;
 mod text_scores;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
+use tx_engine::PackedLanguageModel;
 use tx_model::ModelConfig;
 use tx_text::{Tokenizer, special::BOS};
 
-#[cfg(feature = "burn")]
-use crate::bundle::ModuleBundle;
 use crate::{
     attention::Attention,
-    bundle::{Bundle, check_same},
+    bundle::{Parts, check_same},
     cancellation::Cancellation,
-    device::Device,
     error::InferError,
-    precision::Precision,
-    scheduler::{BATCH_TOKENS, Execution, InOrder},
+    runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
+    scheduler::{InOrder, Placement},
     search::{Engine, Hypothesis, SearchOptions},
-    task::TaskKind,
     tokens::{Tokens, encode_prefix, on_one_line, unknown_words},
+    weights::Weights,
 };
 use continuations::Prompts;
 pub use text_scores::TextScore;
@@ -44,10 +42,11 @@ pub use text_scores::TextScore;
 /// Any number of threads may call one generator, or its clones, which share weights and threads.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    model: Arc<Model>,
-    options: SearchOptions,
-    execution: Execution,
+    runner: Runner<Model>,
 }
+
+runner_methods!(Generator, LanguageModel);
+ensemble_methods!(Generator);
 
 /// Parts of a bundle that generation needs.
 #[derive(Debug, Clone)]
@@ -55,6 +54,8 @@ struct Model {
     config: ModelConfig,
     tokenizer: Tokenizer,
     engine: Engine,
+    /// Search options of calls that do not specify their own.
+    options: SearchOptions,
 }
 
 /// A text to continue.
@@ -92,144 +93,9 @@ pub struct ScoredText {
 }
 
 impl Generator {
-    /// Default maximum number of tokens of a batch: see
-    /// [`with_batch_tokens`](Self::with_batch_tokens).
-    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
-
-    /// Opens the bundle in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Bundle::open`] and [`new`](Self::new).
-    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(&Bundle::open_for_model(folder)?, device)
-    }
-
-    /// Creates a generator with a bundle, whose model is built on `device` in single precision.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::WrongTask`] if the model is for another task; otherwise the same as
-    /// [`Bundle::engine`].
-    pub fn new(bundle: &Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(bundle, bundle.precision(), device)
-    }
-
-    /// Creates a generator with a bundle, whose model is built on `device` in `precision`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new) and [`Bundle::engine_in`].
-    pub fn new_in(
-        bundle: &Bundle,
-        precision: Precision,
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        bundle.expect(TaskKind::Generate)?;
-        let engine = bundle.engine_in(precision, device)?;
-        let generator = Self::of(engine, bundle.config.clone(), bundle.tokenizers.target.clone());
-        let options = bundle.search.clone().unwrap_or_else(SearchOptions::greedy);
-        Ok(Self { options, ..generator })
-    }
-
-    /// Creates a generator with the model of `bundle`, which is on `device`.
-    #[cfg(feature = "burn")]
-    pub(crate) fn from_module(
-        bundle: ModuleBundle<tx_model::LanguageModel>,
-        device: &Device,
-    ) -> Self {
-        let padding = bundle.padding();
-        let ModuleBundle { model, config, tokenizers, .. } = bundle;
-        let engine = Engine::from_language_model(model, config.max_len, device);
-        Self::of(engine.with_padding(padding), config, tokenizers.target)
-    }
-
-    /// Opens several bundles as an ensemble: the probability of a token is the mean of the models'
-    /// probabilities. The bundles must have the same tokenizer.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
-    pub fn open_ensemble(
-        folders: &[impl AsRef<Path>],
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        let Some((first, others)) = folders.split_first() else {
-            return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
-        };
-        let first = first.as_ref();
-        let alone = Self::open(first, device)?;
-        others
-            .iter()
-            .map(AsRef::as_ref)
-            .try_fold(alone, |all, path| all.with_member(first, path, Self::open(path, device)?))
-    }
-
-    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of this bundle
-    /// and of `other`, for messages.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::OtherVocabulary`] if the tokenizers differ.
-    pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
-        let mut model = Arc::unwrap_or_clone(self.model);
-        let other = Arc::unwrap_or_clone(other.model);
-        check_same("text", (first, &model.tokenizer), (path, &other.tokenizer))?;
-        model.engine = model.engine.with_member(other.engine);
-        model.config.max_len = model.engine.max_len();
-        let execution = self.execution.with_placement(model.engine.placement());
-        Ok(Self { model: model.into(), execution, ..self })
-    }
-
-    fn of(engine: Engine, config: ModelConfig, tokenizer: Tokenizer) -> Self {
-        Self {
-            execution: Execution::new(engine.placement()),
-            options: SearchOptions::greedy(),
-            model: Model { config, tokenizer, engine }.into(),
-        }
-    }
-
-    /// Sets the search options of calls that do not specify their own [default: those of
-    /// the bundle, otherwise greedy search].
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::Search`] with all problems of the options.
-    pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
-        self.check(&options)?;
-        Ok(Self { options, ..self })
-    }
-
-    /// Sets the maximum number of prompt tokens of a batch, padding and hypotheses counted [default:
-    /// [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
-    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
-    }
-
-    /// Sets the number of threads [default: all cores], as
-    /// [`Translator::with_threads`](crate::Translator::with_threads) does.
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self { execution: self.execution.with_threads(threads), ..self }
-    }
-
-    /// Returns the engine in use.
-    pub fn engine(&self) -> &Engine {
-        &self.model.engine
-    }
-
     /// Tokenizer in use.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.model.tokenizer
-    }
-
-    /// Returns the search options of calls that do not specify their own.
-    pub fn options(&self) -> &SearchOptions {
-        &self.options
-    }
-
-    /// Returns the configuration of the model.
-    pub fn config(&self) -> &ModelConfig {
-        &self.model.config
+        &self.runner.model.tokenizer
     }
 
     /// Continues one text.
@@ -255,7 +121,7 @@ impl Generator {
         let prompts: Vec<Prompt<'_>> =
             prompts.map(|(text, number)| Prompt { text: text.as_ref(), number }).collect();
         let mut found = Vec::with_capacity(texts.len());
-        self.continue_lines(&prompts, &self.options, &Cancellation::new(), |ready| {
+        self.continue_lines(&prompts, self.options(), &Cancellation::new(), |ready| {
             found.extend(ready);
             Ok::<_, InferError>(())
         })?;
@@ -277,11 +143,12 @@ impl Generator {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Continuation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.check(options)?;
+        let Runner { model, execution } = &self.runner;
+        model.check(options)?;
         let mut output = InOrder::new(prompts.len(), sink);
-        let limits = self.execution.limits(options.rows());
-        let prompts = Prompts::new(self.model.clone(), prompts, options.clone(), limits)?;
-        self.execution.scheduler.run(prompts, cancellation, |ready| output.put(ready))
+        let limits = execution.limits(options.rows());
+        let prompts = Prompts::new(model.clone(), prompts, options.clone(), limits)?;
+        execution.scheduler.run(prompts, cancellation, |ready| output.put(ready))
     }
 
     /// Computes the self-attention for a text.
@@ -290,25 +157,52 @@ impl Generator {
     ///
     /// If the text cannot be tokenized.
     pub fn attention(&self, text: &str) -> Result<Attention, InferError> {
-        let tokens = Tokens::of_target(&self.model.tokenizer, text, self.model.config.max_len)?;
-        Ok(Attention::of(&self.model.engine, Tokens::default(), tokens))
+        let Model { config, tokenizer, engine, .. } = &*self.runner.model;
+        let tokens = Tokens::of_target(tokenizer, text, config.max_len)?;
+        Ok(Attention::of(engine, Tokens::default(), tokens))
+    }
+}
+
+impl TaskModel for Model {
+    type Packed = PackedLanguageModel;
+
+    fn new(weights: Weights<PackedLanguageModel>, parts: Parts<'_>) -> Self {
+        Self {
+            config: parts.config.clone(),
+            tokenizer: parts.tokenizers.target.clone(),
+            engine: parts.engine(weights),
+            options: parts.search.cloned().unwrap_or_else(SearchOptions::greedy),
+        }
     }
 
+    fn placement(&self) -> Placement {
+        self.engine.placement()
+    }
+}
+
+impl EnsembleModel for Model {
+    fn with_member(mut self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+        check_same("text", (first, &self.tokenizer), (path, &other.tokenizer))?;
+        self.engine = self.engine.with_member(other.engine);
+        self.config.max_len = self.engine.max_len();
+        Ok(self)
+    }
+}
+
+impl Model {
     /// # Errors
     ///
     /// [`InferError::Search`] with all problems of the options.
     fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
         let mut problems = options.problems();
         options.problems_without_source(&mut problems);
-        let ids = self.model.tokenizer.vocab_size();
+        let ids = self.tokenizer.vocab_size();
         for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
             problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
         }
         if problems.is_empty() { Ok(()) } else { Err(InferError::Search { problems }) }
     }
-}
 
-impl Model {
     /// Returns the ids of a prompt, without `<bos>` and `<eos>`.
     fn encode_prompt(&self, prompt: &Prompt<'_>) -> Result<Vec<u32>, InferError> {
         encode_prefix(&self.tokenizer, prompt.text, prompt.number + 1, self.config.max_len)

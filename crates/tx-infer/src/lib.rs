@@ -5,7 +5,7 @@
 //! types: a [`Classifier`] labels texts, a [`Generator`] continues them, and [`FillMask`] replaces
 //! masks in them.
 //!
-//! Without features, models run on the CPU with the packed engine of [`tx_model::packed`],
+//! Without features, models run on the CPU with the packed engine of [`tx_engine`],
 //! and no machine-learning framework is compiled. The feature `burn` adds all other devices, half
 //! precision, and saving bundles; `ndarray`, `wgpu`, `vulkan` and `cuda` imply it.
 //!
@@ -44,7 +44,11 @@ pub mod figure;
 pub mod pair_tokenizer;
 pub mod tokens;
 
+mod bundle_engine;
+mod model;
+mod runner;
 mod scheduler;
+mod weights;
 
 pub mod bench;
 pub mod check;
@@ -53,8 +57,6 @@ pub mod cancellation;
 pub mod deadline;
 pub mod device;
 pub mod error;
-// Shared by the crates of tx; not part of the public interface.
-#[doc(hidden)]
 pub mod file;
 #[cfg(test)]
 #[cfg(feature = "burn")]
@@ -74,6 +76,7 @@ pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use mbr::{Mbr, PseudoReferences};
+pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};

@@ -27,7 +27,7 @@ use tx_eval::{NgramMetric, ScoreError};
 use crate::{
     error::InferError,
     search::{Sampling, SearchOptions},
-    translator::Scored,
+    translator::translation::Scored,
 };
 
 /// Minimum number of pairs for which threads share the work of one sentence.

@@ -4,13 +4,9 @@ use std::{fmt, str::FromStr};
 
 #[cfg(feature = "burn")]
 use burn::tensor::{DType, FloatDType};
-#[cfg(feature = "burn")]
-use tx_model::{LanguageModel, Transformer};
-use tx_model::{instruction_set::InstructionSet, packed::Int8Kernel};
+use tx_kernels::{Int8Kernel, instruction_set::InstructionSet};
 
-#[cfg(feature = "burn")]
-use crate::task::TaskKind;
-use crate::{bundle::Bundle, device::Device, error::InferError, search::Engine};
+use crate::{device::Device, error::InferError};
 
 /// Dtype of weights and activations in inference. Scores are always summed in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,39 +141,6 @@ impl FromStr for Precision {
         found.ok_or_else(|| {
             format!("unknown precision `{name}`; accepted are f32, f16, bf16 and int8")
         })
-    }
-}
-
-impl Bundle {
-    /// Builds the model on `device` in `precision`, ready for searching.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`engine`](Self::engine); if the device does not support the precision, or the
-    /// program was built without the feature that the precision needs.
-    pub fn engine_in(&self, precision: Precision, device: &Device) -> Result<Engine, InferError> {
-        precision.check(device)?;
-        match precision {
-            Precision::F32 => self.engine(device),
-            Precision::Int8 => self.packed_engine(precision),
-            #[cfg(feature = "burn")]
-            Precision::F16 | Precision::Bf16 => {
-                let (max_len, burn) = (self.config.max_len, device.to_burn());
-                let dtype = precision.float_dtype()?;
-                let engine = if self.task.kind() == TaskKind::Generate {
-                    let model = self.module::<LanguageModel>(&burn)?.cast(dtype);
-                    Engine::from_language_model(model, max_len, device)
-                } else {
-                    let model = self.module::<Transformer>(&burn)?.cast(dtype);
-                    Engine::from_transformer(model, max_len, device)
-                };
-                Ok(self.prepared(engine))
-            }
-            #[cfg(not(feature = "burn"))]
-            Precision::F16 | Precision::Bf16 => {
-                Err(InferError::PrecisionFeature { precision: precision.name() })
-            }
-        }
     }
 }
 

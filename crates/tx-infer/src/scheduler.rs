@@ -16,7 +16,7 @@
 //! A thread that waits for parts of its product never starts a batch. The wake-up job reaches it,
 //! since rayon runs jobs while a thread waits, but returns immediately (see [`IN_BATCH`]); the
 //! thread returns to the queue after its batch. Parts of products themselves do not wait for
-//! anything (`tx_model::packed`), so a thread that runs one is never inside another thread's batch
+//! anything (`tx_engine`), so a thread that runs one is never inside another thread's batch
 //! when a wake-up reaches it.
 
 mod batches;

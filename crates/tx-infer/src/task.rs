@@ -85,6 +85,14 @@ impl ModelTask {
         }
     }
 
+    /// Returns the names of the classes; empty for other tasks than classification.
+    pub fn labels(&self) -> &[String] {
+        match self {
+            Self::Classify { labels, .. } => labels,
+            Self::Translate | Self::Generate | Self::FillMask => &[],
+        }
+    }
+
     /// Returns the architecture of the model for this task.
     pub fn architecture(&self) -> Architecture {
         match self {

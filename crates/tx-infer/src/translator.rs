@@ -3,29 +3,31 @@
 mod paragraphs;
 mod sentences;
 mod target_scores;
+pub(crate) mod translation;
 mod unknown;
 
 use std::{path::Path, sync::Arc};
 
+use tx_engine::PackedTransformer;
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use crate::{
-    bundle::{Bundle, Languages, check_same_tokenizers},
+    bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
-    device::Device,
     error::InferError,
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
-    precision::Precision,
-    scheduler::{BATCH_TOKENS, Execution, InOrder},
-    search::{Engine, Hypothesis, SearchOptions},
+    runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
+    scheduler::{InOrder, Placement},
+    search::{Engine, SearchOptions},
     shortlist::Shortlist,
-    task::TaskKind,
+    weights::Weights,
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
 use sentences::Sentences;
 pub use target_scores::TargetScore;
+pub use translation::{Line, Scored, Translation};
 
 /// Translates text with a bundle.
 ///
@@ -45,179 +47,32 @@ pub use target_scores::TargetScore;
 /// passes them on earlier and can be canceled.
 #[derive(Debug, Clone)]
 pub struct Translator {
-    model: Arc<Model>,
-    texts: PairTokenizer,
-    options: SearchOptions,
-    mbr: Option<Mbr>,
-    execution: Execution,
-    /// Language of texts that are divided into sentences.
-    text_language: Option<String>,
+    runner: Runner<Model>,
 }
 
-/// Model of a bundle.
+runner_methods!(Translator, Transformer);
+ensemble_methods!(Translator);
+
+/// Parts of a bundle that translation needs.
 #[derive(Debug, Clone)]
 struct Model {
     config: ModelConfig,
     engine: Engine,
-}
-
-/// A text to translate.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// The text.
-    pub text: &'a str,
-    /// Beginning of its translation, which the model continues; empty for none.
-    pub prefix: &'a str,
-    /// Number of the text, from 0. Samples depend on it and on the seed.
-    pub number: u64,
-    /// Cancellation of this text alone. Once it is set, the text leaves its batch before the next
-    /// decoding step, and its translation is empty, as that of a text without words.
-    pub cancellation: Option<&'a Cancellation>,
-}
-
-impl<'a> Line<'a> {
-    /// Creates the text with this `number`, without a prefix.
-    pub fn new(text: &'a str, number: u64) -> Self {
-        Self { text, number, ..Self::default() }
-    }
-}
-
-/// Result of one text.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Translation {
-    /// The best translation, on one line: control characters and line separators, which a tokenizer
-    /// of bytes can generate, are spaces. Empty for a text without words.
-    pub text: String,
-    /// All translations requested, best first; empty for a text without words.
-    pub hypotheses: Vec<Scored>,
-    /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
-    /// translation then lacks its end.
-    pub truncated: bool,
-    /// Words of the text that are not in the vocabulary, each once, in order of appearance. They
-    /// become `<unk>`, so their translation is arbitrary.
-    pub unknown: Vec<String>,
-}
-
-/// A translation with its score.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Scored {
-    /// The translation, on one line.
-    pub text: String,
-    /// Its ids and scores.
-    pub hypothesis: Hypothesis,
-    /// Expected utility in percent, by which minimum Bayes risk decoding ranks hypotheses; `None`
-    /// without it.
-    pub expected_utility: Option<f64>,
+    texts: PairTokenizer,
+    /// Search options of calls that do not specify their own.
+    options: SearchOptions,
+    mbr: Option<Mbr>,
+    /// Language of texts that are divided into sentences.
+    text_language: Option<String>,
 }
 
 impl Translator {
-    /// Default maximum number of source tokens of a batch: see
-    /// [`with_batch_tokens`](Self::with_batch_tokens).
-    pub const BATCH_TOKENS: usize = BATCH_TOKENS;
-
-    /// Opens the bundle in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Bundle::open`] and [`Bundle::engine`].
-    pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
-        Self::new(Bundle::open_for_model(folder)?, device)
-    }
-
-    /// Opens several bundles as an ensemble: the probability of a token is the mean of the models'
-    /// probabilities. The bundles must have the same tokenizers.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`open`](Self::open); [`InferError::OtherVocabulary`] if the tokenizers differ.
-    pub fn open_ensemble(
-        folders: &[impl AsRef<Path>],
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        let Some((first, others)) = folders.split_first() else {
-            return Err(InferError::Search { problems: vec!["no bundle to open".into()] });
-        };
-        let first = first.as_ref();
-        let alone = Self::open(first, device)?;
-        others
-            .iter()
-            .map(AsRef::as_ref)
-            .try_fold(alone, |all, path| all.with_member(first, path, Self::open(path, device)?))
-    }
-
-    /// Adds the model of `other` to the ensemble. `first` and `path` are the folders of this bundle
-    /// and of `other`, for messages.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::OtherVocabulary`] if the tokenizers differ; [`InferError::Search`] if a member has a
-    /// shortlist.
-    pub fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
-        let (ours, theirs) = (self.texts.tokenizers(), other.texts.tokenizers());
-        check_same_tokenizers([(first, ours), (path, theirs)])?;
-        if self.engine().has_shortlist() || other.engine().has_shortlist() {
-            let problems = vec!["`shortlist` conflicts with an ensemble".into()];
-            return Err(InferError::Search { problems });
-        }
-        let mut model = Arc::unwrap_or_clone(self.model);
-        let other = Arc::unwrap_or_clone(other.model);
-        model.engine = model.engine.with_member(other.engine);
-        model.config.max_len = model.engine.max_len();
-        let texts = self.texts.with_max_len(model.config.max_len);
-        let execution = self.execution.with_placement(model.engine.placement());
-        Ok(Self { model: model.into(), texts, execution, ..self })
-    }
-
-    /// Creates a translator with a bundle, whose model is built on `device` in single precision.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Bundle::engine`]; [`InferError::WrongTask`] if the model is for another task.
-    pub fn new(bundle: Bundle, device: &Device) -> Result<Self, InferError> {
-        Self::new_in(&bundle, bundle.precision(), device)
-    }
-
-    /// Creates a translator with a bundle, whose model is built on `device` in `precision`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`new`](Self::new) and [`Bundle::engine_in`].
-    pub fn new_in(
-        bundle: &Bundle,
-        precision: Precision,
-        device: &Device,
-    ) -> Result<Self, InferError> {
-        bundle.expect(TaskKind::Translate)?;
-        let engine = bundle.engine_in(precision, device)?;
-        let Bundle { config, tokenizers, languages, search, .. } = bundle.clone();
-        let translator = Self::from_engine(engine, config, tokenizers);
-        let text_language = paragraphs::text_language(bundle);
-        Ok(Self { text_language, ..translator.with_defaults(languages, search) })
-    }
-
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
-        Self {
-            execution: Execution::new(engine.placement()),
-            texts: PairTokenizer::of(tokenizers, config.max_len, None),
-            model: Model { config, engine }.into(),
-            options: SearchOptions::default(),
-            mbr: None,
-            text_language: None,
-        }
-    }
-
-    /// Sets languages and search options of a bundle.
-    pub(crate) fn with_defaults(
-        self,
-        languages: Option<Languages>,
-        search: Option<SearchOptions>,
-    ) -> Self {
-        let tokenizers = self.texts.tokenizers().clone();
-        let texts = PairTokenizer::of(tokenizers, self.model.config.max_len, languages);
-        Self { texts, options: search.unwrap_or_default(), ..self }
+        let texts = PairTokenizer::of(tokenizers, config.max_len, None);
+        let options = SearchOptions::default();
+        let model = Model { config, engine, texts, options, mbr: None, text_language: None };
+        Self { runner: Runner::new(model) }
     }
 
     /// Selects languages of a multilingual model by their codes. A side without a code keeps its
@@ -235,18 +90,10 @@ impl Translator {
         source: Option<&str>,
         target: Option<&str>,
     ) -> Result<Self, InferError> {
-        Ok(Self { texts: self.texts.with_languages(source, target)?, ..self })
-    }
-
-    /// Sets the search options of calls that do not specify their own [default: those of the bundle,
-    /// otherwise [`SearchOptions::default`]].
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::Search`] with all problems of the options.
-    pub fn with_options(self, options: SearchOptions) -> Result<Self, InferError> {
-        self.check(&options)?;
-        Ok(Self { options, ..self })
+        let runner = self.runner.with_model(|model| {
+            Ok(Model { texts: model.texts.with_languages(source, target)?, ..model })
+        })?;
+        Ok(Self { runner })
     }
 
     /// Translates with the candidates of a shortlist, which is faster, but can change translations and
@@ -259,9 +106,10 @@ impl Translator {
     pub fn with_shortlist(self, shortlist: impl Into<Arc<Shortlist>>) -> Result<Self, InferError> {
         let shortlist = shortlist.into();
         shortlist.check(self.tokenizers())?;
-        let mut model = Arc::unwrap_or_clone(self.model);
-        model.engine = model.engine.with_shortlist(shortlist)?;
-        Ok(Self { model: model.into(), ..self })
+        let runner = self.runner.with_model(|model| {
+            Ok(Model { engine: model.engine.with_shortlist(shortlist)?, ..model })
+        })?;
+        Ok(Self { runner })
     }
 
     /// Ranks hypotheses by [minimum Bayes risk](crate::mbr) in all calls: the candidates are the
@@ -272,62 +120,29 @@ impl Translator {
     ///
     /// [`InferError::Search`] with all problems of the options.
     pub fn with_mbr(self, mbr: Mbr) -> Result<Self, InferError> {
-        let problems = mbr.problems(&self.options);
+        let problems = mbr.problems(self.options());
         if !problems.is_empty() {
             return Err(InferError::Search { problems });
         }
-        Ok(Self { mbr: Some(mbr), ..self })
-    }
-
-    /// Sets the maximum number of source tokens of a batch, padding and hypotheses counted
-    /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
-    ///
-    /// A longer text is its own batch. If there are few texts, they are distributed among the
-    /// threads. Larger batches are faster up to a point, and take more memory.
-    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { execution: self.execution.with_batch_tokens(batch_tokens), ..self }
+        let runner = self.runner.with_model(|model| Ok(Model { mbr: Some(mbr), ..model }))?;
+        Ok(Self { runner })
     }
 
     /// Keeps the texts of a call in as few batches as their size allows, for a caller that distributes
     /// texts itself [default: few texts are distributed among the threads].
-    pub fn with_undivided_batches(self) -> Self {
-        Self { execution: self.execution.undivided(), ..self }
-    }
-
-    /// Sets the number of threads [default: all cores]. The returned translator no longer shares
-    /// its threads with clones of this one.
-    ///
-    /// On [`Device::Cpu`], each thread decodes a batch at a time, and threads without a batch take
-    /// parts of the others' larger matrix products. On other devices one batch is decoded at a
-    /// time; on a CPU, its tensor operations use the threads.
-    pub fn with_threads(self, threads: usize) -> Self {
-        Self { execution: self.execution.with_threads(threads), ..self }
-    }
-
-    /// Returns the engine in use.
-    pub fn engine(&self) -> &Engine {
-        &self.model.engine
+    pub fn with_undivided_batches(mut self) -> Self {
+        self.runner.execution = self.runner.execution.undivided();
+        self
     }
 
     /// Tokenizers in use.
     pub fn tokenizers(&self) -> &Tokenizers {
-        self.texts.tokenizers()
+        self.texts().tokenizers()
     }
 
     /// Returns the tokenizers with the selected languages.
     pub fn texts(&self) -> &PairTokenizer {
-        &self.texts
-    }
-
-    /// Returns the search options of calls that do not specify their own.
-    pub fn options(&self) -> &SearchOptions {
-        &self.options
-    }
-
-    /// Returns the configuration of the model; of an ensemble, that of the first model with the
-    /// smallest `max_len`.
-    pub fn config(&self) -> &ModelConfig {
-        &self.model.config
+        &self.runner.model.texts
     }
 
     /// Translates one text.
@@ -354,7 +169,7 @@ impl Translator {
         &self,
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Translation>, InferError> {
-        self.translate_batch_with(texts, &self.options, &Cancellation::new())
+        self.translate_batch_with(texts, self.options(), &Cancellation::new())
     }
 
     /// Same as [`translate_batch`](Self::translate_batch), but with search options for this call
@@ -395,28 +210,64 @@ impl Translator {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Translation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.check(options)?;
+        let Runner { model, execution } = &self.runner;
+        model.check(options)?;
         let mut output = InOrder::new(lines.len(), sink);
-        let rows = self.mbr.map_or(options.rows(), |mbr| mbr.rows(options));
-        let limits = self.execution.limits(rows);
-        let (model, texts) = (self.model.clone(), self.texts.clone());
-        let options = (options.clone(), self.mbr);
-        let sentences = Sentences::new(model, texts, lines, options, limits)?;
+        let rows = model.mbr.map_or(options.rows(), |mbr| mbr.rows(options));
+        let sentences =
+            Sentences::new(model.clone(), lines, options.clone(), execution.limits(rows))?;
         output.put(sentences.without_words().map(|index| (index, Translation::default())))?;
-        self.execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
+        execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
+    }
+}
+
+impl TaskModel for Model {
+    type Packed = PackedTransformer;
+
+    fn new(weights: Weights<PackedTransformer>, parts: Parts<'_>) -> Self {
+        let Parts { config, tokenizers, languages, search, .. } = parts;
+        Self {
+            config: config.clone(),
+            engine: parts.engine(weights),
+            texts: PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned()),
+            options: search.cloned().unwrap_or_default(),
+            mbr: None,
+            text_language: paragraphs::text_language(parts),
+        }
     }
 
+    fn placement(&self) -> Placement {
+        self.engine.placement()
+    }
+}
+
+impl EnsembleModel for Model {
+    fn with_member(mut self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError> {
+        let (ours, theirs) = (self.texts.tokenizers(), other.texts.tokenizers());
+        check_same_tokenizers([(first, ours), (path, theirs)])?;
+        if self.engine.has_shortlist() || other.engine.has_shortlist() {
+            let problems = vec!["`shortlist` conflicts with an ensemble".into()];
+            return Err(InferError::Search { problems });
+        }
+        self.engine = self.engine.with_member(other.engine);
+        self.config.max_len = self.engine.max_len();
+        self.texts = self.texts.with_max_len(self.config.max_len);
+        Ok(self)
+    }
+}
+
+impl Model {
     /// # Errors
     ///
     /// [`InferError::Search`] with all problems of the options.
     fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
         let mut problems = options.problems();
-        let layers = self.model.engine.decoder_layers();
+        let layers = self.engine.decoder_layers();
         if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
             problems
                 .push(format!("`attention_layer` = {layer}, but the decoder has {layers} layers"));
         }
-        let ids = self.tokenizers().target.vocab_size();
+        let ids = self.texts.tokenizers().target.vocab_size();
         for id in options.suppress.iter().filter(|id| **id as usize >= ids) {
             problems.push(format!("`suppress` = {id}, but the vocabulary ends at {}", ids - 1));
         }

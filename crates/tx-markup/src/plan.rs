@@ -418,8 +418,7 @@ mod tests {
     /// Translates each unit to its upper case, with words aligned in order.
     fn results(units: &[Unit]) -> Vec<Done> {
         let done = |unit: &Unit| {
-            let mut translation = Translation::default();
-            translation.text = unit.text.to_uppercase();
+            let translation = Translation::of_text(unit.text.to_uppercase());
             let words: Vec<String> = unit.text.split_whitespace().map(str::to_owned).collect();
             let row =
                 |word| (0..words.len()).map(|other| f32::from(u8::from(word == other))).collect();

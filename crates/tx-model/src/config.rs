@@ -4,6 +4,7 @@ use std::{ops::RangeInclusive, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::activation::Activation;
 pub use sinusoids::{SinusoidFormula, SinusoidLayout, Sinusoids};
 
 mod sinusoids;
@@ -162,20 +163,6 @@ pub enum Positions {
     Relative,
     /// No positional encoding: without a causal mask, the input is a bag of tokens.
     None,
-}
-
-/// Activation function between the two linear layers of the feed-forward block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Activation {
-    /// `max(0, x)` (equation 2).
-    Relu,
-    /// `x · Φ(x)` (Hendrycks and Gimpel 2016).
-    Gelu,
-    /// `x · sigmoid(x)`, also called SiLU (Ramachandran et al. 2017).
-    Swish,
-    /// `swish(x W_g) ⊙ (x W_1)`, SwiGLU (Shazeer 2020), which has a third weight matrix.
-    Gated,
 }
 
 /// Sharing of one matrix among source embedding, target embedding and output projection.
@@ -415,7 +402,7 @@ impl ModelConfig {
     }
 
     /// Factor of the embeddings on one side.
-    pub(crate) fn embedding_factor(&self, side: Side) -> f32 {
+    pub fn embedding_factor(&self, side: Side) -> f32 {
         let scaled = match (self.embedding_scale, side) {
             (EmbeddingScale::Both, Side::Source | Side::Target) => true,
             (EmbeddingScale::Source, Side::Source) => true,
@@ -429,15 +416,17 @@ impl ModelConfig {
 /// Side of the translation that an embedding belongs to. The embedding of an encoder alone is that
 /// of a source, the embedding of a decoder alone that of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
+    /// The source.
     Source,
+    /// The target.
     Target,
 }
 
 impl NormPlacement {
     /// Returns `true` if another norm follows each stack. Only pre-norm needs it, because the sum
     /// of its residuals is not normalized.
-    pub(crate) fn has_final_norm(self) -> bool {
+    pub fn has_final_norm(self) -> bool {
         match self {
             Self::Pre => true,
             Self::Post | Self::SublayerOutput => false,
@@ -455,19 +444,9 @@ impl DecoderStart {
     }
 }
 
-impl Activation {
-    /// Returns `true` if the feed-forward block has a third weight matrix, the gate.
-    pub fn is_gated(self) -> bool {
-        match self {
-            Self::Gated => true,
-            Self::Relu | Self::Gelu | Self::Swish => false,
-        }
-    }
-}
-
 impl Tying {
     /// Returns `true` if the output projection uses the table of an embedding.
-    pub(crate) fn ties_projection(self) -> bool {
+    pub fn ties_projection(self) -> bool {
         match self {
             Self::Decoder | Self::All => true,
             Self::None => false,
@@ -475,7 +454,7 @@ impl Tying {
     }
 
     /// Returns `true` if source and target use the same table.
-    pub(crate) fn ties_source(self) -> bool {
+    pub fn ties_source(self) -> bool {
         match self {
             Self::All => true,
             Self::None | Self::Decoder => false,

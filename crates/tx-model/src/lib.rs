@@ -1,13 +1,12 @@
-//! Transformers for translation, classification and language modeling: configuration, modules on
-//! [Burn](https://burn.dev), and an engine for inference without it.
+//! The Transformer: configuration, names and shapes of its weights, and modules on
+//! [Burn](https://burn.dev) for translation, classification and language modeling.
 //!
 //! This crate computes scores of tokens or classes from token ids. It opens no file, prints nothing
-//! and does not handle text; `tx-data` makes its batches, `tx-train` trains it, `tx-infer` decodes
-//! with it.
+//! and does not handle text; `tx-data` makes its batches, `tx-train` trains it, `tx-engine` runs its
+//! weights on a CPU without Burn, and `tx-infer` decodes.
 //!
 //! Without features, the crate contains [`ModelConfig`], the uses of the Transformer
-//! ([`Architecture`]), the names and shapes of a model's weights ([`weights`]), and the [`packed`]
-//! engine, which runs all of them on a CPU.
+//! ([`Architecture`]), and the names and shapes of a model's weights ([`weights`]).
 //!
 //! The feature `burn` adds the modules, for training and for all of Burn's devices. The central one
 //! is `Transformer`: token embeddings (`embedding`) with positional encoding (`position`), the
@@ -73,16 +72,10 @@ mod init;
 #[cfg(feature = "burn")]
 pub mod kernels;
 
-pub mod packed;
-
-pub mod amx;
-pub mod formulas;
-pub mod instruction_set;
-mod position_formulas;
+mod activation;
+pub mod position_formulas;
 pub mod product_precision;
 pub mod random;
-pub mod top_k;
-pub mod vector;
 
 pub use architecture::{Architecture, Pooling};
 #[cfg(feature = "burn")]

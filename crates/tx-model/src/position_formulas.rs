@@ -18,7 +18,7 @@ pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;
 /// # Shapes
 ///
 /// - returns `[max_len, d_model]`, row `i` for position `first + i`; `d_model` is even
-pub(crate) fn sinusoids(max_len: usize, d_model: usize, variant: Sinusoids) -> Vec<f32> {
+pub fn sinusoids(max_len: usize, d_model: usize, variant: Sinusoids) -> Vec<f32> {
     let Sinusoids { layout, formula, first } = variant;
     let pairs = d_model / 2;
     let wavelengths: Vec<f64> = (0..pairs)
@@ -60,12 +60,12 @@ impl ModelConfig {
 
 /// Angle by which rotary positions rotate feature pair `pair` of a head (Su et al. 2021):
 /// `position / 10000^(2 pair / d_head)`, in radians.
-pub(crate) fn rotary_angle(position: usize, pair: usize, d_head: usize) -> f64 {
+pub fn rotary_angle(position: usize, pair: usize, d_head: usize) -> f64 {
     position as f64 / wavelength(pair, d_head)
 }
 
 /// Row of the table of relative biases for a query and a key at these positions.
-pub(crate) fn relative_row(query: usize, key: usize) -> usize {
+pub fn relative_row(query: usize, key: usize) -> usize {
     let furthest = MAX_RELATIVE_DISTANCE as i64;
     let distance = key as i64 - query as i64;
     (distance.clamp(-furthest, furthest) + furthest) as usize

@@ -3,8 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-
-use crate::instruction_set::{InstructionLimitError, InstructionSet, Instructions};
+use tx_kernels::instruction_set::{InstructionLimitError, InstructionSet, Instructions};
 
 /// Precision in which the factors of a matrix product are multiplied in training. Products are
 /// always summed in single precision, and weights, gradients, normalization, softmax and loss are
@@ -26,9 +25,6 @@ impl ProductPrecision {
     /// All precisions.
     pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Bf16x3];
 
-    /// Instructions of which one is required for products of bf16 numbers, the fastest first.
-    pub const BF16_UNITS: [Instructions; 2] = [Instructions::AmxBf16, Instructions::Avx512Bf16];
-
     /// Returns the name in configurations.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +40,7 @@ impl ProductPrecision {
     /// # Errors
     ///
     /// If the CPU has none, or they are excluded by
-    /// [`LIMIT_VARIABLE`](crate::instruction_set::LIMIT_VARIABLE).
+    /// [`LIMIT_VARIABLE`](tx_kernels::instruction_set::LIMIT_VARIABLE).
     pub fn instructions(self) -> Result<Option<Instructions>, MissingInstructions> {
         match self {
             Self::F32 => Ok(None),
@@ -53,8 +49,7 @@ impl ProductPrecision {
     }
 
     fn fastest(self, usable: InstructionSet) -> Result<Instructions, MissingInstructions> {
-        let unit = Self::BF16_UNITS.into_iter().find(|&unit| usable.contains(unit));
-        unit.ok_or(MissingInstructions::Unavailable { precision: self, usable })
+        usable.bf16_unit().ok_or(MissingInstructions::Unavailable { precision: self, usable })
     }
 }
 
@@ -80,8 +75,8 @@ pub enum MissingInstructions {
     /// The CPU has none of the instructions, or may not use them.
     #[error(
         "`{precision}` needs a CPU with {} or {}; usable here: {usable}",
-        ProductPrecision::BF16_UNITS[0],
-        ProductPrecision::BF16_UNITS[1]
+        Instructions::BF16_UNITS[0],
+        Instructions::BF16_UNITS[1]
     )]
     Unavailable {
         /// Precision.
@@ -89,15 +84,16 @@ pub enum MissingInstructions {
         /// Instructions that kernels may use.
         usable: InstructionSet,
     },
-    /// The value of [`LIMIT_VARIABLE`](crate::instruction_set::LIMIT_VARIABLE) is unknown.
+    /// The value of [`LIMIT_VARIABLE`](tx_kernels::instruction_set::LIMIT_VARIABLE) is unknown.
     #[error(transparent)]
     Limit(#[from] InstructionLimitError),
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use Instructions::{AmxBf16, Avx512Bf16, Avx512Vnni};
+
+    use super::*;
 
     #[test]
     fn names_are_parsed_or_rejected() {

@@ -25,6 +25,7 @@ mod words;
 
 mod charsmap;
 mod check;
+mod file;
 mod import;
 mod model_check;
 mod recorded;

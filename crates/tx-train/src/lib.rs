@@ -58,8 +58,6 @@ pub use statistics::Statistics;
 pub use trainer::{OnMismatch, Outcome, ResumeFrom, TaskValidation, Trainer};
 pub use translation::validation::Validation;
 pub use {
-    tx_data,
-    tx_infer::TaskKind,
-    tx_model::{ProductPrecision, instruction_set::InstructionSet},
-    tx_text,
+    tx_data, tx_infer::TaskKind, tx_kernels::instruction_set::InstructionSet,
+    tx_model::ProductPrecision, tx_text,
 };

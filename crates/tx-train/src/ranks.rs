@@ -2,12 +2,8 @@
 
 #[cfg(feature = "mpi")]
 pub mod mpi;
-#[cfg(feature = "nccl")]
-pub mod nccl;
 
 use std::fmt::Debug;
-
-use burn::tensor::{Device, Tensor, TensorData};
 
 /// Processes of a run, of which this one is a rank.
 ///
@@ -22,21 +18,6 @@ pub trait Ranks: Debug + Send + Sync {
 
     /// Adds up the vectors of all ranks, which have the same length. All ranks get the same result.
     fn sum(&self, values: Vec<f32>) -> Vec<f32>;
-
-    /// Returns `true` if [`sum_tensor`](Self::sum_tensor) adds up tensors of `device` in its memory.
-    /// All ranks get the same answer for their devices.
-    fn adds_on(&self, _device: &Device) -> bool {
-        false
-    }
-
-    /// Adds up the tensors of all ranks, which have the same length: `[len]`. All ranks get the same
-    /// result, on the device of their tensor.
-    fn sum_tensor(&self, values: Tensor<1>) -> Tensor<1> {
-        let device = values.device();
-        let sums = self.sum(values.into_data().iter().collect());
-        let len = sums.len();
-        Tensor::from_data(TensorData::new(sums, [len]), &device)
-    }
 
     /// Adds up a few numbers of all ranks, in the precision of counts and seconds. A rank that waits
     /// leaves its core to others.
@@ -100,37 +81,15 @@ pub(crate) mod tests {
         barrier: Arc<Barrier>,
         /// Values of each rank.
         values: Arc<Mutex<Vec<Vec<f64>>>>,
-        adds_on_devices: bool,
     }
 
     impl Threads {
         /// Calls `work` on `count` ranks. Returns their results in order.
         pub(crate) fn run<T: Send>(count: usize, work: impl Fn(Self) -> T + Sync) -> Vec<T> {
-            Self::run_as(false, count, work)
-        }
-
-        /// Does the work of [`run`](Self::run) with ranks that add up gradients as tensors, as on GPUs.
-        pub(crate) fn run_on_devices<T: Send>(
-            count: usize,
-            work: impl Fn(Self) -> T + Sync,
-        ) -> Vec<T> {
-            Self::run_as(true, count, work)
-        }
-
-        fn run_as<T: Send>(
-            adds_on_devices: bool,
-            count: usize,
-            work: impl Fn(Self) -> T + Sync,
-        ) -> Vec<T> {
             let barrier = Arc::new(Barrier::new(count));
             let values = Arc::new(Mutex::new(vec![Vec::new(); count]));
-            let rank = |rank| Self {
-                rank,
-                count,
-                barrier: barrier.clone(),
-                values: values.clone(),
-                adds_on_devices,
-            };
+            let rank =
+                |rank| Self { rank, count, barrier: barrier.clone(), values: values.clone() };
             thread::scope(|scope| {
                 let ranks: Vec<Self> = (0..count).map(rank).collect();
                 let work = &work;
@@ -157,10 +116,6 @@ pub(crate) mod tests {
 
         fn count(&self) -> usize {
             self.count
-        }
-
-        fn adds_on(&self, _device: &Device) -> bool {
-            self.adds_on_devices
         }
 
         fn sum(&self, values: Vec<f32>) -> Vec<f32> {

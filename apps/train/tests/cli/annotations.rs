@@ -35,6 +35,8 @@ fn a_model_learns_the_given_alignments() {
     let run = workshop.train_tiny("run", &set(&[&OVERFIT[..], &settings].concat())).trained();
     run.logged(&["annotations: 36 of 36 pairs with links, mean weight 1.000"]);
     let bundle = Bundle::open(workshop.path("run")).unwrap();
+    let layers = bundle.search.as_ref().and_then(|search| search.attention_layer);
+    assert_eq!((layers, bundle.alignment_layer()), (Some(1), 0));
     let aligner = Aligner::new(bundle.engine(&Device::Cpu).unwrap(), AlignmentOptions::default());
     let tokens = |pair: &SentencePair| {
         let source = Tokens::of_source(&bundle.tokenizers.source, &pair.source, 16).unwrap();

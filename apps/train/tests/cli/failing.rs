@@ -167,6 +167,42 @@ fn damaged_checkpoints_are_refused_and_the_previous_one_is_offered() {
     resume().failed(2, &["`run/train.toml`", "line 3"]);
 }
 
+/// Names in a file of a checkpoint are changed, and all hashes are made to match.
+#[test]
+fn a_checkpoint_with_other_names_and_matching_hashes_is_refused() {
+    use sha2::{Digest, Sha256};
+
+    let hash = |bytes: &[u8]| -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let workshop = Workshop::new();
+    workshop.train_tiny("run", &[]).trained();
+    let folder = workshop.path("run/checkpoints/step-8");
+    let state = fs::read_to_string(folder.join("state.toml")).unwrap();
+    for (part, name, other) in
+        [("model-8.bpk", &b"gamma"[..], &b"gamme"[..]), ("optim-8.bpk", b"param_id", b"param_ie")]
+    {
+        let path = folder.join(part);
+        let whole = fs::read(&path).unwrap();
+        let mut renamed = whole.clone();
+        let places: Vec<usize> =
+            (0..whole.len()).filter(|&at| whole[at..].starts_with(name)).collect();
+        assert!(!places.is_empty(), "{part}");
+        for at in places {
+            renamed[at..][..other.len()].copy_from_slice(other);
+        }
+        fs::write(&path, &renamed).unwrap();
+        let (_, body) = state.split_once('\n').unwrap();
+        let body = body.replace(&hash(&whole), &hash(&renamed));
+        let first = format!("# SHA-256 of what follows: {}\n", hash(body.as_bytes()));
+        fs::write(folder.join("state.toml"), first + &body).unwrap();
+        workshop.train(&["--resume", "run"]).failed(1, &[part, "cannot be used"]);
+        fs::write(&path, whole).unwrap();
+        fs::write(folder.join("state.toml"), &state).unwrap();
+    }
+    workshop.train(&["--resume", "run"]).trained();
+}
+
 /// One bit is flipped at each of 100 positions in the files of a checkpoint.
 #[test]
 fn a_checkpoint_with_a_flipped_bit_is_refused() {

@@ -132,7 +132,7 @@ fn runs_are_compared_and_reported() {
     assert!(before.contains("<svg class=\"attention\"") && before.contains("<polyline"));
 }
 
-/// The initial rate is far too high. The rule of `docs/training.md` gives the rate after each validation
+/// The initial rate is far too high. The rule of `docs/configuration.md` gives the rate after each validation
 /// from the validations that found a better model.
 #[test]
 fn the_rate_decays_and_the_run_stops_early_on_a_plateau() {

@@ -3,6 +3,7 @@
 use std::{
     num::NonZero,
     path::{Path, PathBuf},
+    thread,
 };
 
 use clap::{Args, ValueHint};
@@ -137,7 +138,15 @@ impl LanguageArgs {
 pub struct ThreadArgs {
     /// Threads of the device cpu, each of which computes a batch at a time [default: one per core]
     #[arg(long, value_name = "N")]
-    pub threads: Option<NonZero<usize>>,
+    threads: Option<NonZero<usize>>,
+}
+
+impl ThreadArgs {
+    /// Returns the number of threads.
+    pub fn count(&self) -> usize {
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        self.threads.map_or_else(cores, NonZero::get)
+    }
 }
 
 /// Size of a batch.
@@ -238,11 +247,7 @@ impl TranslatorArgs {
             Some(path) => translator.with_shortlist(Shortlist::open(path)?)?,
             None => translator,
         };
-        let translator = translator.with_batch_tokens(self.batch.batch_tokens);
-        Ok(match self.threads.threads {
-            Some(threads) => translator.with_threads(threads.get()),
-            None => translator,
-        })
+        Ok(translator.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 
     /// Returns a generator on `device` with `bundle`, which was opened at `model`, and with the other
@@ -265,11 +270,7 @@ impl TranslatorArgs {
             all.with_member(model, path, generator(&Bundle::open_for_model(path)?)?)
         })?;
         let generator = self.search.apply_to_generator(generator, seed)?;
-        let generator = generator.with_batch_tokens(self.batch.batch_tokens);
-        Ok(match self.threads.threads {
-            Some(threads) => generator.with_threads(threads.get()),
-            None => generator,
-        })
+        Ok(generator.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 
     /// Returns a classifier on `device` with `bundle`.
@@ -279,11 +280,7 @@ impl TranslatorArgs {
     /// When the device does not support the precision.
     pub fn classifier(&self, bundle: &Bundle, device: &Device) -> Result<Classifier, InferError> {
         let classifier = Classifier::new_in(bundle, self.precision.of(bundle), device)?;
-        let classifier = classifier.with_batch_tokens(self.batch.batch_tokens);
-        Ok(match self.threads.threads {
-            Some(threads) => classifier.with_threads(threads.get()),
-            None => classifier,
-        })
+        Ok(classifier.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 
     /// Returns a model that fills masks, on `device` with `bundle`.
@@ -293,10 +290,6 @@ impl TranslatorArgs {
     /// When the device does not support the precision.
     pub fn fill_mask(&self, bundle: &Bundle, device: &Device) -> Result<FillMask, InferError> {
         let model = FillMask::new_in(bundle, self.precision.of(bundle), device)?;
-        let model = model.with_batch_tokens(self.batch.batch_tokens);
-        Ok(match self.threads.threads {
-            Some(threads) => model.with_threads(threads.get()),
-            None => model,
-        })
+        Ok(model.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 }

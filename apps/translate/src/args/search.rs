@@ -209,7 +209,7 @@ pub struct SearchArgs {
     pub replace_unk: bool,
 
     /// Decoder layer, from 1, whose attention --replace-unk and --coverage-penalty use [default:
-    /// the last but one]
+    /// that of the bundle]
     #[arg(long, value_name = "N")]
     pub attention_layer: Option<usize>,
 

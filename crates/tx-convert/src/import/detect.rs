@@ -8,8 +8,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{ImportFormat, source_files::SourceFiles};
-use crate::error::ConvertError;
+use super::ImportFormat;
+use crate::{
+    error::ConvertError,
+    source_files::{SourceFiles, regular_file},
+};
 
 /// Key of `config.json` that names the architecture.
 #[derive(Deserialize)]
@@ -76,7 +79,7 @@ impl Content {
     ///
     /// If it cannot be read.
     pub(super) fn of(path: &Path) -> Result<Self, ConvertError> {
-        match super::source_files::regular_file(path) {
+        match regular_file(path) {
             // Only a missing file of weights is a problem.
             Err(ConvertError::GitLfsPointer { .. }) if !has_weights_name(path) => {
                 return Ok(Self::Other);

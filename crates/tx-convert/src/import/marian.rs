@@ -12,7 +12,6 @@ use tx_model::{
 
 use super::{
     Import, ImportFormat,
-    source_files::SourceFiles,
     weight_map::{RowOrder, WeightMap},
 };
 use crate::{
@@ -23,6 +22,7 @@ use crate::{
         flat_yaml::FlatYaml,
         options::{ModelOptions, Tied},
     },
+    source_files::SourceFiles,
 };
 
 mod files;

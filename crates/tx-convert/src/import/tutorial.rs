@@ -28,11 +28,9 @@ use tx_text::{Tokenizer, TokenizerConfig, Tokenizers};
 use super::{
     Import, ImportFormat, ImportOptions,
     detect::{Content, files},
-    source_files::SourceFiles,
-    tensors::Tensors,
     weight_map::{RowOrder, WeightMap},
 };
-use crate::error::ConvertError;
+use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
 
 /// Key of the weights in the checkpoint.
 const KEY: &str = "model_state_dict";

@@ -9,8 +9,7 @@ use std::{
 
 use tx_model::{ModelConfig, VocabSizes};
 
-use super::tensors::Tensors;
-use crate::error::ConvertError;
+use crate::{error::ConvertError, tensors::Tensors};
 
 /// Maximum number of problems that a message lists.
 const MOST_PROBLEMS: usize = 100;
@@ -323,7 +322,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::import::tensors::{ElementType, Tensor};
+    use crate::tensors::{ElementType, Tensor};
 
     fn tensors(names: &[(&str, &[usize])]) -> Arc<Tensors> {
         let mut tensors = Tensors::new(Path::new("model.safetensors"));

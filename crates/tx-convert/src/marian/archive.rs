@@ -15,7 +15,8 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 use crate::{
     error::ConvertError,
-    import::{ElementType, Tensor, Tensors, regular_file},
+    source_files::regular_file,
+    tensors::{ElementType, Tensor, Tensors},
 };
 
 /// Name of the array with the options of the model.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{FORMAT, Languages, QUANTIZED_FORMAT, files::read_text, parts::Parts};
+use super::{Languages, QUANTIZED_FORMAT, files::read_text};
 use crate::{
     error::InferError,
     file::write_whole,
@@ -43,17 +43,17 @@ pub(super) struct BundleConfig {
     pub(super) format: u32,
     /// Absent for translation.
     #[serde(default, skip_serializing_if = "TaskKind::is_default")]
-    task: TaskKind,
+    pub(super) task: TaskKind,
     /// Names of the classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    labels: Option<Vec<String>>,
+    pub(super) labels: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pooling: Option<Pooling>,
+    pub(super) pooling: Option<Pooling>,
     /// Dtype of the weights. Absent in formats 1 and 2.
     #[serde(default, skip_serializing_if = "WeightDtype::is_f32")]
     pub(super) weights: WeightDtype,
     pub(super) vocabulary: VocabSizes,
-    tokenizers: Hashes,
+    pub(super) tokenizers: Hashes,
     /// Absent in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) languages: Option<Languages>,
@@ -66,51 +66,16 @@ pub(super) struct BundleConfig {
 /// SHA-256 of the tokenizer files, in hexadecimal: of two for translation, of one for other tasks.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Hashes {
+pub(super) struct Hashes {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sha256: Option<String>,
+    pub(super) sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    source_sha256: Option<String>,
+    pub(super) source_sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    target_sha256: Option<String>,
+    pub(super) target_sha256: Option<String>,
 }
 
 impl BundleConfig {
-    /// Describes a model; `hashes` are those of its tokenizer files, in the order of
-    /// [`tokenizer_files`](super::tokenizer_files).
-    pub(super) fn new(
-        parts: &Parts<'_>,
-        vocabulary: VocabSizes,
-        hashes: impl IntoIterator<Item = String>,
-    ) -> Self {
-        let task = parts.task;
-        let (labels, pooling) = match task {
-            ModelTask::Classify { labels, pooling } => (Some(labels.clone()), Some(*pooling)),
-            ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => (None, None),
-        };
-        let mut hashes = hashes.into_iter();
-        let tokenizer_hashes = if task.kind().has_one_text() {
-            Hashes { sha256: hashes.next(), source_sha256: None, target_sha256: None }
-        } else {
-            Hashes { sha256: None, source_sha256: hashes.next(), target_sha256: hashes.next() }
-        };
-        Self {
-            format: match parts.weights {
-                WeightDtype::F32 => FORMAT,
-                WeightDtype::Int8 => QUANTIZED_FORMAT,
-            },
-            task: task.kind(),
-            labels,
-            pooling,
-            weights: parts.weights,
-            vocabulary,
-            tokenizers: tokenizer_hashes,
-            languages: parts.languages.cloned(),
-            search: parts.search.cloned(),
-            model: parts.config.clone(),
-        }
-    }
-
     /// Writes `config.toml` at `path`.
     pub(super) fn write(&self, path: &Path) -> Result<(), InferError> {
         let text = toml::to_string(self).map_err(io::Error::other);

@@ -156,10 +156,7 @@ impl BundleInfo {
 
     /// Returns the names of the classes; empty for other tasks than classification.
     pub fn labels(&self) -> &[String] {
-        match &self.task {
-            ModelTask::Classify { labels, .. } => labels,
-            ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => &[],
-        }
+        self.task.labels()
     }
 
     /// Returns the precision of the weights.

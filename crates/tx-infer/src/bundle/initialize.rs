@@ -6,8 +6,8 @@ use burn::{
 };
 use tx_model::{Architecture, architecture::corresponding_weight};
 
-use super::{Bundle, BundleModel, weights::WeightsFile};
-use crate::{error::InferError, task::ModelTask};
+use super::{Bundle, weights::WeightsFile};
+use crate::{error::InferError, model::BundleModel, task::ModelTask};
 
 /// Weights of a model that were taken from a bundle, and the others. Names are those of the new
 /// model.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use tx_model::{ModelConfig, VocabSizes};
+use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use super::{Languages, WEIGHTS, config::WeightDtype, files::NewFolder, parts::Parts, vocabulary};
@@ -60,21 +60,12 @@ impl NewBundle<'_> {
     /// shape; [`InferError::NotFiniteWeight`]; [`InferError::Write`] if a file cannot be written. A
     /// problem with the model leaves the folder as it was.
     pub fn save(&self, folder: &Path) -> Result<(), InferError> {
-        self.config.check_architecture(self.task.architecture(), self.vocabulary())?;
+        self.config.check_architecture(self.task.architecture(), vocabulary(&self.tokenizers))?;
         let path = folder.join(WEIGHTS);
         let weights = self
             .ordered()
             .map_err(|problem| InferError::Weights { path: path.clone(), problem })?;
-        let parts = Parts {
-            task: &self.task,
-            config: &self.config,
-            tokenizers: &self.tokenizers,
-            languages: self.languages.as_ref(),
-            search: self.search.as_ref(),
-            provenance: &self.provenance,
-            weights: WeightDtype::F32,
-        };
-        let contents = parts.contents(folder)?;
+        let contents = self.parts().contents(folder, WeightDtype::F32)?;
 
         let created = NewFolder::create(folder)?;
         let write_error = |source| InferError::Write { path: path.clone(), source };
@@ -94,9 +85,16 @@ impl NewBundle<'_> {
         Ok(())
     }
 
-    /// Returns the number of ids of each side's tokenizer.
-    fn vocabulary(&self) -> VocabSizes {
-        vocabulary(&self.tokenizers)
+    /// Returns the parts besides the weights.
+    fn parts(&self) -> Parts<'_> {
+        Parts {
+            task: &self.task,
+            config: &self.config,
+            tokenizers: &self.tokenizers,
+            languages: self.languages.as_ref(),
+            search: self.search.as_ref(),
+            provenance: &self.provenance,
+        }
     }
 
     /// Returns the weights in the order of the model.
@@ -111,7 +109,7 @@ impl NewBundle<'_> {
                 return Err(format!("weight `{}` is given twice", weight.name));
             }
         }
-        let vocabulary = self.config.padded(self.vocabulary());
+        let vocabulary = self.config.padded(vocabulary(&self.tokenizers));
         let expected = self.config.weight_shapes_of(self.task.architecture(), vocabulary);
         let mut ordered = Vec::with_capacity(expected.len());
         for tx_model::WeightShape { name, shape, .. } in expected {

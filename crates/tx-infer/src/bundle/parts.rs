@@ -1,29 +1,33 @@
-//! Writing of all files of a bundle but the weights.
+//! Parts of a bundle besides its weights, and the files that they are written to.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, ops::Range, path::Path};
 
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
 use super::{
-    CONFIG, Languages, PROVENANCE, WEIGHTS,
-    config::{BundleConfig, WeightDtype},
+    CONFIG, FORMAT, Languages, PROVENANCE, QUANTIZED_FORMAT, WEIGHTS,
+    config::{BundleConfig, Hashes, WeightDtype},
     files::sha256,
     tokenizers::tokenizer_contents,
     vocabulary,
 };
-use crate::{error::InferError, file::write_whole, search::SearchOptions, task::ModelTask};
+use crate::{
+    error::InferError,
+    file::write_whole,
+    search::{SearchOptions, alignment_layer},
+    task::ModelTask,
+};
 
 /// Parts of a bundle besides its weights.
-pub(super) struct Parts<'a> {
-    pub(super) task: &'a ModelTask,
-    pub(super) config: &'a ModelConfig,
-    pub(super) tokenizers: &'a Tokenizers,
-    pub(super) languages: Option<&'a Languages>,
-    pub(super) search: Option<&'a SearchOptions>,
-    pub(super) provenance: &'a toml::Table,
-    /// Dtype of the weights that will be written.
-    pub(super) weights: WeightDtype,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    pub(crate) task: &'a ModelTask,
+    pub(crate) config: &'a ModelConfig,
+    pub(crate) tokenizers: &'a Tokenizers,
+    pub(crate) languages: Option<&'a Languages>,
+    pub(crate) search: Option<&'a SearchOptions>,
+    pub(crate) provenance: &'a toml::Table,
 }
 
 /// Files of a bundle besides its weights.
@@ -34,20 +38,65 @@ pub(super) struct Contents {
 }
 
 impl Parts<'_> {
-    /// Returns the files for a bundle in `folder`.
+    /// Ids between the vocabulary of the target tokenizer and its
+    /// [padded](ModelConfig::vocab_multiple) size.
+    pub(crate) fn padding(&self) -> Range<u32> {
+        let vocab = vocabulary(self.tokenizers);
+        vocab.target as u32..self.config.padded(vocab).target as u32
+    }
+
+    /// Decoder layer that aligns: see [`Bundle::alignment_layer`](super::Bundle::alignment_layer).
+    pub(crate) fn alignment_layer(&self) -> usize {
+        let guided = self.search.and_then(|search| search.attention_layer);
+        alignment_layer(self.config.decoder_layers, guided)
+    }
+
+    /// Returns the files for a bundle in `folder` with weights of this dtype.
     ///
     /// # Errors
     ///
     /// [`InferError::Config`] if languages or search options are invalid; [`InferError::Text`].
-    pub(super) fn contents(&self, folder: &Path) -> Result<Contents, InferError> {
+    pub(super) fn contents(
+        &self,
+        folder: &Path,
+        weights: WeightDtype,
+    ) -> Result<Contents, InferError> {
         let path = folder.join(CONFIG);
         let tokenizers = tokenizer_contents(self.task.kind(), self.tokenizers)?;
-        let hashes = tokenizers.iter().map(|(_, json)| sha256(json.as_bytes()));
-        let config = BundleConfig::new(self, vocabulary(self.tokenizers), hashes);
+        let config = self.config(weights, &tokenizers);
         config.check_options(&path, self.tokenizers)?;
         let config = toml::to_string(&config)
             .map_err(|error| InferError::Write { path, source: io::Error::other(error) })?;
         Ok(Contents { config, tokenizers, provenance: self.provenance.to_string() })
+    }
+
+    /// Describes a model with weights of this dtype, and with tokenizer files of these contents.
+    fn config(&self, weights: WeightDtype, tokenizers: &[(&str, String)]) -> BundleConfig {
+        let (labels, pooling) = match self.task {
+            ModelTask::Classify { labels, pooling } => (Some(labels.clone()), Some(*pooling)),
+            ModelTask::Translate | ModelTask::Generate | ModelTask::FillMask => (None, None),
+        };
+        let mut hashes = tokenizers.iter().map(|(_, json)| sha256(json.as_bytes()));
+        let tokenizers = if self.task.kind().has_one_text() {
+            Hashes { sha256: hashes.next(), source_sha256: None, target_sha256: None }
+        } else {
+            Hashes { sha256: None, source_sha256: hashes.next(), target_sha256: hashes.next() }
+        };
+        BundleConfig {
+            format: match weights {
+                WeightDtype::F32 => FORMAT,
+                WeightDtype::Int8 => QUANTIZED_FORMAT,
+            },
+            task: self.task.kind(),
+            labels,
+            pooling,
+            weights,
+            vocabulary: vocabulary(self.tokenizers),
+            tokenizers,
+            languages: self.languages.cloned(),
+            search: self.search.cloned(),
+            model: self.config.clone(),
+        }
     }
 }
 

@@ -7,16 +7,14 @@ use std::{
 
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
-use tx_model::{
-    ConfigError,
-    packed::{QuantizedLayout, QuantizedTable, QuantizedWeight},
-};
+use tx_engine::QuantizedLayout;
+use tx_kernels::{QuantizedTable, QuantizedWeight};
+use tx_model::ConfigError;
 
 use super::{
     Bundle, WEIGHTS,
     config::WeightDtype,
     files::NewFolder,
-    parts::Parts,
     weights::quantized::{StoredTensor, stored, too_many_inputs},
 };
 use crate::{
@@ -48,19 +46,10 @@ impl Bundle {
             return Err(ConfigError { problems: vec![problem] }.into());
         }
         self.check_unread_values()?;
-        let layouts = self.config.quantized_layouts(architecture, vocab);
+        let layouts = QuantizedLayout::of_weights(&self.config, architecture, vocab);
         let tensors: Vec<StoredTensor> =
             layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect();
-        let parts = Parts {
-            task: &self.task,
-            config: &self.config,
-            tokenizers: &self.tokenizers,
-            languages: self.languages.as_ref(),
-            search: self.search.as_ref(),
-            provenance: &self.provenance,
-            weights: WeightDtype::Int8,
-        };
-        let contents = parts.contents(folder)?;
+        let contents = self.parts().contents(folder, WeightDtype::Int8)?;
 
         let created = NewFolder::create(folder)?;
         let path = folder.join(WEIGHTS);

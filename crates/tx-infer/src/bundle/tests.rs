@@ -1,4 +1,5 @@
 use burn::tensor::Device as BurnDevice;
+use tx_engine::PackedTransformer;
 use tx_model::{DropoutConfig, Pooling, Transformer, Tying};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
@@ -9,7 +10,7 @@ use super::{
     tokenizers::{SOURCE_TOKENIZER, TARGET_TOKENIZER},
     *,
 };
-use crate::{device::Device, fixture};
+use crate::{device::Device, fixture, translator::Translator};
 
 fn bundle(words: &str) -> ModuleBundle {
     let device = BurnDevice::flex();
@@ -53,7 +54,7 @@ fn translations(bundle: Bundle) -> Vec<crate::Translation> {
 
 /// Translations of the same model without a file.
 fn expected(bundle: ModuleBundle) -> Vec<crate::Translation> {
-    bundle.into_translator(&Device::Cpu).translate_batch(&TEXTS).unwrap()
+    Translator::from_module(&bundle, &Device::Cpu).translate_batch(&TEXTS).unwrap()
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn values_are_validated_at_opening_or_by_the_model() {
     let path = folder.path().join(WEIGHTS);
     let whole = fs::read(&path).unwrap();
     let valid = Bundle::open_for_model(folder.path()).unwrap();
-    valid.packed().unwrap();
+    valid.pack::<PackedTransformer>(Precision::F32).unwrap();
     valid.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap();
     let start = 8 + usize::try_from(u64::from_le_bytes(*whole.first_chunk().unwrap())).unwrap();
     let header: serde_json::Value = serde_json::from_slice(&whole[8..start]).unwrap();
@@ -148,7 +149,11 @@ fn values_are_validated_at_opening_or_by_the_model() {
         let expected = Bundle::open(folder.path()).unwrap_err().to_string();
         assert!(expected.contains(&format!("`{name}` is not finite at value 0")), "{expected}");
         let opened = Bundle::open_for_model(folder.path()).unwrap();
-        assert_eq!(opened.packed().unwrap_err().to_string(), expected, "{name}");
+        assert_eq!(
+            opened.pack::<PackedTransformer>(Precision::F32).unwrap_err().to_string(),
+            expected,
+            "{name}"
+        );
         let error = opened.module::<tx_model::Transformer>(&BurnDevice::flex()).unwrap_err();
         assert_eq!(error.to_string(), expected, "{name}");
         assert_eq!(opened.quantize(folder.path().join("int8")).unwrap_err().to_string(), expected);
@@ -199,7 +204,7 @@ fn a_configuration_of_another_model_is_rejected_when_weights_are_packed() {
     bundle("one two three").save(folder.path()).unwrap();
     let mut opened = Bundle::open(folder.path()).unwrap();
     opened.config.d_ff = 16;
-    let error = opened.packed().unwrap_err();
+    let error = opened.pack::<PackedTransformer>(Precision::F32).unwrap_err();
     assert!(error.to_string().contains("feed_forward"), "{error}");
 }
 
@@ -280,4 +285,18 @@ fn a_module_of_another_task_is_not_saved() {
     let error = bundle.save(folder.path()).unwrap_err().to_string();
     assert!(error.contains("`task` = generate needs another model"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Guided alignment records its layer in the search options.
+#[test]
+fn the_alignment_layer_is_the_recorded_one_or_the_last_but_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let search = SearchOptions { attention_layer: Some(1), ..SearchOptions::default() };
+    let guided = ModuleBundle { search: Some(search), ..bundle("one two") };
+    guided.save(folder.path()).unwrap();
+    let mut opened = Bundle::open(folder.path()).unwrap();
+    opened.config.decoder_layers = 6;
+    assert_eq!(opened.alignment_layer(), 0);
+    opened.search = None;
+    assert_eq!(opened.alignment_layer(), 4);
 }

@@ -16,18 +16,17 @@ use std::{
     },
 };
 
+use self::quantized::{StoredTensor, stored, too_many_inputs};
 use memmap2::{Mmap, MmapMut};
 use rayon::prelude::*;
 use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
 };
-use tx_model::{
-    Architecture, ModelConfig, Tying, VocabSizes, WeightShape,
-    packed::{Int8Kernel, QuantizedLayout, QuantizedTable, QuantizedWeight, WeightSource},
-};
+use tx_engine::{QuantizedLayout, WeightSource};
+use tx_kernels::{Int8Kernel, QuantizedTable, QuantizedWeight};
+use tx_model::{Architecture, ModelConfig, Tying, VocabSizes, WeightShape};
 
-use self::quantized::{StoredTensor, stored, too_many_inputs};
 use super::{WEIGHTS, config::WeightDtype, files::regular_file};
 use crate::error::InferError;
 
@@ -202,7 +201,7 @@ impl WeightsFile {
                 if let Some(problem) = too_many_inputs(config, architecture, vocab) {
                     return Err(problem_of(&self.path, problem));
                 }
-                let layouts = config.quantized_layouts(architecture, vocab);
+                let layouts = QuantizedLayout::of_weights(config, architecture, vocab);
                 layouts.iter().flat_map(|(weight, layout)| stored(weight, *layout)).collect()
             }
         };

@@ -1,17 +1,13 @@
 //! Invariants of language models.
 
-use tx_model::packed::log_softmax;
+use tx_engine::PackedLanguageModel;
+use tx_kernels::formulas::log_softmax;
 use tx_text::special::{BOS, UNK};
 
 use super::{CheckResult, Inputs, deviation, largest};
 use crate::{
-    attention::Attention,
-    bundle::Bundle,
-    cancellation::Cancellation,
-    device::Device,
-    error::InferError,
-    search::{Engine, Member},
-    tokens::Tokens,
+    attention::Attention, bundle::Bundle, cancellation::Cancellation, device::Device,
+    error::InferError, precision::Precision, search::Engine, tokens::Tokens, weights::Weights,
 };
 
 /// Checks all invariants of scores, attention and search.
@@ -21,8 +17,7 @@ pub(super) fn check(
     limit: f64,
 ) -> Result<Vec<CheckResult>, InferError> {
     let inputs = Inputs::new(bundle.vocabulary(), bundle.config.max_len, BOS).without_sources();
-    let engine = bundle.engine(device)?;
-    let subject = Subject { engine: &engine, inputs: &inputs };
+    let subject = Subject::new(bundle, device, &inputs)?;
     let result = |invariant, deviation| CheckResult::new(invariant, deviation, limit);
     let results = vec![
         result("scores are finite", subject.finite()),
@@ -36,10 +31,10 @@ pub(super) fn check(
     let results = {
         // The packed engine, or for it the module on the same device.
         let other = match device {
-            Device::Cpu => bundle.engine(&Device::Burn(device.to_burn()))?,
-            Device::Burn(_) => bundle.engine(&Device::Cpu)?,
+            Device::Cpu => Device::Burn(device.to_burn()),
+            Device::Burn(_) => Device::Cpu,
         };
-        let other = Subject { engine: &other, inputs: &inputs };
+        let other = Subject::new(bundle, &other, &inputs)?;
         let texts = inputs.pairs.iter().map(|pair| &pair.target[..]);
         let worst = texts
             .map(|text| deviation(&other.logits(text), &subject.logits(text)))
@@ -52,11 +47,17 @@ pub(super) fn check(
 
 /// A language model with its inputs.
 struct Subject<'a> {
-    engine: &'a Engine,
+    weights: Weights<PackedLanguageModel>,
+    engine: Engine,
     inputs: &'a Inputs,
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    fn new(bundle: &Bundle, device: &Device, inputs: &'a Inputs) -> Result<Self, InferError> {
+        let weights = bundle.weights::<PackedLanguageModel>(Precision::F32, device)?;
+        Ok(Self { engine: bundle.parts().engine(weights.clone()), weights, inputs })
+    }
+
     fn texts(&self) -> impl Iterator<Item = &[u32]> {
         self.inputs.pairs.iter().map(|pair| &pair.target[..])
     }
@@ -72,7 +73,7 @@ impl Subject<'_> {
             // `<bos>` is added, and the last token is only predicted.
             let ids = [&text[1..], &[UNK]].concat();
             let tokens = Tokens { ids, ..Tokens::default() };
-            let attention = Attention::of(self.engine, Tokens::default(), tokens);
+            let attention = Attention::of(&self.engine, Tokens::default(), tokens);
             for map in attention.decoder.concat() {
                 for (position, row) in map.rows().enumerate() {
                     let sum = row.iter().sum::<f32>() - 1.0;
@@ -115,11 +116,11 @@ impl Subject<'_> {
     }
 
     fn greedy(&self) -> f64 {
-        self.inputs.greedy(self.engine, self.width(), |_, ids| self.log_probs(ids))
+        self.inputs.greedy(&self.engine, self.width(), |_, ids| self.log_probs(ids))
     }
 
     fn beam(&self) -> f64 {
-        self.inputs.beam(self.engine, self.width(), |_, ids| self.log_probs(ids))
+        self.inputs.beam(&self.engine, self.width(), |_, ids| self.log_probs(ids))
     }
 
     /// Size of the padded vocabulary.
@@ -139,13 +140,13 @@ impl Subject<'_> {
     /// Logits `[tokens, V]` after each token of `text`, which begins with `<bos>`: on tensors in one
     /// pass without a cache, on the packed engine step by step.
     fn logits(&self, text: &[u32]) -> Vec<f32> {
-        match self.engine.first() {
-            Member::PackedLanguageModel(model) => {
+        match &self.weights {
+            Weights::Packed(model) => {
                 let mut decoding = model.start(1);
                 text.iter().flat_map(|&token| decoding.step_logits(&[token])).collect()
             }
             #[cfg(feature = "burn")]
-            Member::LanguageModel(model, device) => {
+            Weights::Module(model, device) => {
                 let input = tx_model::LanguageModelInput {
                     ids: tx_data::batch::padded(&[text], device),
                     positions: None,
@@ -153,10 +154,6 @@ impl Subject<'_> {
                 };
                 model.forward(input).into_data().iter::<f32>().collect()
             }
-            // `Bundle::engine` returns them for translation only.
-            Member::Packed(_) => Vec::new(),
-            #[cfg(feature = "burn")]
-            Member::Tensors(..) => Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Invariants of the packed engine. It decodes step by step and has no padding.
 
-use tx_model::packed::{Decoding, PackedTransformer, log_softmax};
+use tx_engine::{Decoding, PackedTransformer};
+use tx_kernels::formulas::log_softmax;
 use tx_text::special::UNK;
 
 use super::{CheckResult, Inputs, Pair, deviation, largest};

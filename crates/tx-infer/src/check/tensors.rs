@@ -4,7 +4,8 @@ use std::slice;
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
-use tx_model::{AttentionMaps, Transformer, TransformerInput, packed::PackedTransformer};
+use tx_engine::PackedTransformer;
+use tx_model::{AttentionMaps, Transformer, TransformerInput};
 use tx_text::special::{PAD, UNK};
 
 use super::{CheckResult, Inputs, Pair, deviation, largest};

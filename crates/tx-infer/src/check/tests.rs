@@ -4,7 +4,7 @@ use tx_model::{ModelConfig, Positions, Transformer, Tying};
 use tx_text::{SentencePair, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers, WordSplit};
 
 use super::*;
-use crate::{bundle::ModuleBundle, fixture, task::ModelTask};
+use crate::{bundle::ModuleBundle, fixture, search::Member, task::ModelTask};
 use burn::tensor::Tensor;
 use tempfile::TempDir;
 
@@ -138,9 +138,13 @@ fn weights_that_are_not_finite_fail() {
     bundle.model = bundle.model.map(&mut SetNan);
     let inputs = Inputs::new(bundle.vocabulary(), 40, tx_text::special::BOS);
     let check = |engine: Engine| match engine.first() {
-        Member::Packed(model) => packed::check(&engine, model, &inputs, LIMIT),
-        Member::Tensors(model, device) => tensors::check(&engine, model, device, &inputs, LIMIT),
-        Member::PackedLanguageModel(_) | Member::LanguageModel(..) => unreachable!(),
+        Member::Translation { weights: Weights::Packed(model), .. } => {
+            packed::check(&engine, model, &inputs, LIMIT)
+        }
+        Member::Translation { weights: Weights::Module(model, device), .. } => {
+            tensors::check(&engine, model, device, &inputs, LIMIT)
+        }
+        Member::LanguageModel(_) => unreachable!(),
     };
     for device in [Device::Cpu, Device::Burn(flex())] {
         let results = check(bundle.engine(&device));

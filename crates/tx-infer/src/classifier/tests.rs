@@ -1,7 +1,7 @@
 use tx_model::Pooling;
 
 use super::*;
-use crate::{fixture, task::TaskKind};
+use crate::{Device, fixture, task::TaskKind};
 
 const INPUTS: [&str; 5] = [
     "The cat sleeps.",
@@ -28,7 +28,7 @@ fn difference(a: &Classification, b: &Classification) -> f32 {
 fn a_batch_on_any_device_equals_each_text_alone() {
     for pooling in [Pooling::First, Pooling::Mean] {
         let bundle = fixture::classifier(pooling);
-        let [packed, tensors] = devices().map(|device| bundle.clone().into_classifier(&device));
+        let [packed, tensors] = devices().map(|device| Classifier::from_module(&bundle, &device));
         let small = packed.clone().with_batch_tokens(1).with_threads(2);
         let expected: Vec<_> = INPUTS.iter().map(|text| packed.classify(text).unwrap()).collect();
         for other in [&packed, &tensors, &small] {
@@ -61,7 +61,7 @@ fn a_saved_bundle_classifies_as_its_module() {
     bundle.save(folder.path()).unwrap();
     for device in devices() {
         let opened = Classifier::open(folder.path(), &device).unwrap();
-        let expected = bundle.clone().into_classifier(&device);
+        let expected = Classifier::from_module(&bundle, &device);
         assert_eq!(
             opened.classify_batch(&INPUTS).unwrap(),
             expected.classify_batch(&INPUTS).unwrap()
@@ -71,7 +71,7 @@ fn a_saved_bundle_classifies_as_its_module() {
 
 #[test]
 fn a_long_text_is_truncated_and_reported() {
-    let classifier = fixture::classifier(Pooling::Mean).into_classifier(&Device::Cpu);
+    let classifier = Classifier::from_module(&fixture::classifier(Pooling::Mean), &Device::Cpu);
     let long = "the cat ".repeat(40);
     let found = classifier.classify(&long).unwrap();
     assert!(found.truncated && found.scores.len() == 3);
@@ -85,7 +85,7 @@ fn scores_that_are_not_finite_name_the_line() {
     let mut bundle = fixture::classifier(Pooling::First);
     bundle.model = fixture::filled(bundle.model, f32::NAN);
     for device in devices() {
-        let classifier = bundle.clone().into_classifier(&device);
+        let classifier = Classifier::from_module(&bundle, &device);
         let found = classifier.classify_batch(&["", "the cat"]);
         assert!(matches!(found, Err(InferError::NotFinite { line: 2 })), "{found:?}");
     }
@@ -106,7 +106,7 @@ fn bundles_of_other_tasks_are_rejected_with_the_right_type() {
 #[test]
 fn attention_of_a_text_sums_to_1() {
     for device in devices() {
-        let classifier = fixture::classifier(Pooling::First).into_classifier(&device);
+        let classifier = Classifier::from_module(&fixture::classifier(Pooling::First), &device);
         let found = classifier.attention("The cat sleeps.").unwrap();
         assert_eq!((found.encoder.len(), found.encoder[0].len()), (2, 2));
         assert!(found.decoder.is_empty() && found.cross.is_empty());

@@ -10,7 +10,7 @@ use super::{
 const COLORS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9"];
 const DASHES: [&str; 6] = ["none", "7 3", "2 2", "9 3 2 3", "4 4", "12 3"];
 
-/// Line chart with linear axes. Points that are not finite are left out.
+/// Line chart with linear axes. Points with a coordinate that is not finite, or beyond ±1e300, are left out.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Chart {
     /// Title of the figure.
@@ -35,6 +35,9 @@ pub struct Series {
     /// Points that are drawn as circles with their coordinates.
     pub marks: Vec<(f64, f64)>,
 }
+
+/// Largest coordinate, so that no difference of two is infinite.
+const LARGEST: f64 = 1e300;
 
 /// Size of the area of the lines, and space for the axes.
 const WIDTH: f64 = 620.0;
@@ -83,9 +86,9 @@ impl Chart {
             );
         }
         let points = || self.series.iter().flat_map(|it| it.points.iter().chain(&it.marks));
-        let finite = || points().filter(|(x, y)| x.is_finite() && y.is_finite());
-        let across = Axis::new(finite().map(|point| point.0), width);
-        let up = Axis::new(finite().map(|point| point.1), HEIGHT);
+        let drawn = || points().filter(|point| is_drawn(point));
+        let across = Axis::new(drawn().map(|point| point.0), width);
+        let up = Axis::new(drawn().map(|point| point.1), HEIGHT);
         let at = |&(x, y): &(f64, f64)| (left + across.at(x), top + HEIGHT - up.at(y));
         for tick in up.ticks() {
             let y = top + HEIGHT - up.at(tick);
@@ -118,7 +121,7 @@ impl Chart {
         for (index, series) in self.series.iter().enumerate() {
             let (color, dashes) = style(index);
             let mut line = String::new();
-            for point in series.points.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
+            for point in series.points.iter().filter(|point| is_drawn(point)) {
                 let (x, y) = at(point);
                 add(&mut line, format_args!("{x:.1},{y:.1} "));
             }
@@ -130,7 +133,7 @@ impl Chart {
                      stroke-width=\"2\" stroke-dasharray=\"{dashes}\"/>\n"
                 ),
             );
-            for mark in series.marks.iter().filter(|(x, y)| x.is_finite() && y.is_finite()) {
+            for mark in series.marks.iter().filter(|point| is_drawn(point)) {
                 let (x, y) = at(mark);
                 let label = format!("{}, {}", across.label(mark.0), short(mark.1));
                 add(
@@ -158,6 +161,10 @@ impl Chart {
         );
         text
     }
+}
+
+fn is_drawn(&(x, y): &(f64, f64)) -> bool {
+    x.abs() <= LARGEST && y.abs() <= LARGEST
 }
 
 fn style(index: usize) -> (&'static str, &'static str) {
@@ -204,6 +211,9 @@ impl Axis {
 
     /// A value with the digits of the step.
     fn label(&self, value: f64) -> String {
+        if value.abs() >= 1e9 {
+            return format!("{value:.2e}");
+        }
         let digits = (-self.step.log10().floor()).clamp(0.0, 12.0) as usize;
         let label = format!("{value:.digits$}");
         if label.trim_matches(['-', '0', '.']).is_empty() { "0".to_owned() } else { label }
@@ -237,6 +247,25 @@ mod tests {
             }
         }
         assert_eq!(Axis::new([].into_iter(), 1.0).ticks().count(), 6);
+    }
+
+    /// Values such as the loss of a run that diverges.
+    #[test]
+    fn numbers_of_any_size_have_few_marks() {
+        for values in [
+            &[1e30][..],
+            &[1e30, 1e-30],
+            &[1e30, 1.000_000_000_1e30],
+            &[-1e300, 1e300],
+            &[f64::MAX, f64::MIN, 1.0],
+            &[0.0, 1e-320],
+        ] {
+            let points = (1..).map(f64::from).zip(values.iter().copied()).collect();
+            let series = vec![Series { points, ..Series::default() }];
+            let svg = Chart { series, ..Chart::default() }.svg();
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{values:?}: {svg}");
+            assert!(svg.matches("text-anchor=\"end\"").count() <= 12, "{values:?}: {svg}");
+        }
     }
 
     /// The corners of the area, in a chart from 0 to 10 and from 0 to 5.

@@ -2,7 +2,7 @@ use tx_model::{Pooling, Tying};
 use tx_text::TokenizerKind;
 
 use super::*;
-use crate::fixture;
+use crate::{Device, fixture};
 
 const INPUTS: [&str; 4] =
     ["The <mask> sleeps.", "", "<mask> the zebra <mask>?", "it's <mask>, in the house"];
@@ -27,7 +27,7 @@ fn a_batch_on_any_device_equals_each_text_alone() {
     for kind in [TokenizerKind::Word, TokenizerKind::Bpe] {
         for tying in [Tying::None, Tying::All] {
             let bundle = fixture::masked(kind, tying);
-            let [packed, tensors] = devices().map(|device| bundle.clone().into_fill_mask(&device));
+            let [packed, tensors] = devices().map(|device| FillMask::from_module(&bundle, &device));
             let expected: Vec<_> = INPUTS.iter().map(|text| packed.fill(text).unwrap()).collect();
             let small = packed.clone().with_batch_tokens(1).with_threads(2);
             for other in [&packed, &tensors, &small] {
@@ -42,7 +42,8 @@ fn a_batch_on_any_device_equals_each_text_alone() {
 
 #[test]
 fn the_likeliest_tokens_come_first_and_the_text_has_the_best() {
-    let model = fixture::masked(TokenizerKind::Word, Tying::All).into_fill_mask(&Device::Cpu);
+    let model =
+        FillMask::from_module(&fixture::masked(TokenizerKind::Word, Tying::All), &Device::Cpu);
     let all = model.clone().with_top_k(1_000).fill("The <mask> sleeps.").unwrap();
     let candidates = &all.masks[0];
     // All tokens that can be part of a text.
@@ -62,7 +63,8 @@ fn the_likeliest_tokens_come_first_and_the_text_has_the_best() {
 
 #[test]
 fn a_text_without_a_mask_or_too_long_names_its_line() {
-    let model = fixture::masked(TokenizerKind::Word, Tying::All).into_fill_mask(&Device::Cpu);
+    let model =
+        FillMask::from_module(&fixture::masked(TokenizerKind::Word, Tying::All), &Device::Cpu);
     let found = model.fill_batch(&["<mask>", "", "the cat"]);
     let Err(error @ InferError::NoMask { line: 3 }) = found else { panic!("{found:?}") };
     assert_eq!(error.to_string(), "line 3 has no `<mask>`");
@@ -84,7 +86,7 @@ fn a_saved_bundle_fills_as_its_module() {
     bundle.save(folder.path()).unwrap();
     for device in devices() {
         let opened = FillMask::open(folder.path(), &device).unwrap();
-        let expected = bundle.clone().into_fill_mask(&device);
+        let expected = FillMask::from_module(&bundle, &device);
         assert_eq!(opened.fill_batch(&INPUTS).unwrap(), expected.fill_batch(&INPUTS).unwrap());
     }
     fixture::classifier(Pooling::Mean).save(folder.path()).unwrap();
@@ -97,7 +99,7 @@ fn scores_that_are_not_finite_name_the_line() {
     let mut bundle = fixture::masked(TokenizerKind::Word, Tying::None);
     bundle.model = fixture::filled(bundle.model, f32::INFINITY);
     for device in devices() {
-        let found = bundle.clone().into_fill_mask(&device).fill_batch(&["", "<mask>"]);
+        let found = FillMask::from_module(&bundle, &device).fill_batch(&["", "<mask>"]);
         assert!(matches!(found, Err(InferError::NotFinite { line: 2 })), "{found:?}");
     }
 }
@@ -105,7 +107,8 @@ fn scores_that_are_not_finite_name_the_line() {
 #[test]
 fn attention_includes_the_mask() {
     for device in devices() {
-        let model = fixture::masked(TokenizerKind::Word, Tying::All).into_fill_mask(&device);
+        let model =
+            FillMask::from_module(&fixture::masked(TokenizerKind::Word, Tying::All), &device);
         let found = model.attention("The <mask> sleeps.").unwrap();
         assert!(found.source.tokens.contains(&"<mask>".to_owned()), "{:?}", found.source);
         for map in found.encoder.concat() {

@@ -27,8 +27,8 @@ impl Generator {
         cancellation: &Cancellation,
         mut show: impl FnMut(&str),
     ) -> Result<Continuation, InferError> {
-        self.check(options)?;
-        let model = &*self.model;
+        let model = &*self.runner.model;
+        model.check(options)?;
         let ids = model.encode_prompt(&prompt)?;
         let mut stream = Stream::new(model, prompt.text, ids.len());
         let mut failed = None;

@@ -1,16 +1,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tx_model::{
-    Pooling, Tying,
-    packed::{PackedLanguageModel, log_softmax},
-};
+use tx_engine::PackedLanguageModel;
+use tx_kernels::formulas::log_softmax;
+use tx_model::{Pooling, Tying};
 use tx_text::{
     TokenizerKind,
     special::{BOS, EOS, PAD},
 };
 
 use super::*;
-use crate::{fixture, search::Sampling};
+use crate::{Device, fixture, search::Sampling};
 
 const INPUTS: [&str; 5] = ["The cat", "", "Is the zebra", "(a small", "it's "];
 
@@ -42,7 +41,7 @@ fn all_options() -> Vec<SearchOptions> {
 fn a_batch_on_any_device_equals_each_text_alone() {
     for (kind, tying) in [(KINDS[0], Tying::All), (KINDS[1], Tying::None), (KINDS[2], Tying::All)] {
         let bundle = fixture::language_model(kind, tying);
-        let generators = devices().map(|device| bundle.clone().into_generator(&device));
+        let generators = devices().map(|device| Generator::from_module(&bundle, &device));
         for options in all_options() {
             let [packed, tensors] =
                 generators.clone().map(|it| it.with_options(options.clone()).unwrap());
@@ -84,13 +83,13 @@ fn greedy_continuation_equals_uncached_argmax() {
     let vocabulary = bundle.vocabulary().target;
     let packed = PackedLanguageModel::from(&bundle.model);
     let [cached, tensors] = devices()
-        .map(|device| bundle.clone().into_generator(&device).with_options(greedy()).unwrap());
+        .map(|device| Generator::from_module(&bundle, &device).with_options(greedy()).unwrap());
     for text in INPUTS {
         let found = cached.continue_text(text).unwrap();
         let ids = &found.hypotheses[0].hypothesis.ids;
         assert_eq!(*ids, tensors.continue_text(text).unwrap().hypotheses[0].hypothesis.ids);
         let mut total = 0.0;
-        let prompt = cached.model.encode_prompt(&Prompt { text, number: 0 }).unwrap();
+        let prompt = cached.runner.model.encode_prompt(&Prompt { text, number: 0 }).unwrap();
         assert_eq!(ids[..prompt.len()], prompt);
         for position in 0..ids.len() {
             let input = [&[BOS], &ids[..position]].concat();
@@ -116,7 +115,7 @@ fn parts_of_a_stream_are_the_continuation() {
     for kind in KINDS {
         let bundle = fixture::language_model(kind, Tying::All);
         for device in devices() {
-            let generator = bundle.clone().into_generator(&device);
+            let generator = Generator::from_module(&bundle, &device);
             for options in
                 [greedy(), SearchOptions::sampling(Sampling { seed: 3, ..Sampling::default() })]
             {
@@ -146,12 +145,14 @@ fn parts_of_a_stream_are_the_continuation() {
 /// `é` has two bytes in UTF-8 and `日` three; a part has whole characters only.
 #[test]
 fn incomplete_characters_are_held_back() {
-    let generator =
-        fixture::language_model(TokenizerKind::Byte, Tying::All).into_generator(&Device::Cpu);
+    let generator = Generator::from_module(
+        &fixture::language_model(TokenizerKind::Byte, Tying::All),
+        &Device::Cpu,
+    );
     let ids = generator.tokenizer().encode("é日 x").unwrap();
     let ids: Vec<u32> = ids.into_iter().filter(|id| ![BOS, EOS].contains(id)).collect();
     let mut parts = Vec::new();
-    let mut stream = streaming::Stream::new(&generator.model, "", 0);
+    let mut stream = streaming::Stream::new(&generator.runner.model, "", 0);
     for end in 1..=ids.len() {
         stream.advance(&ids[..end], false, &mut |part: &str| parts.push(part.to_owned())).unwrap();
     }
@@ -161,8 +162,10 @@ fn incomplete_characters_are_held_back() {
 
 #[test]
 fn streaming_needs_one_hypothesis_and_can_be_canceled() {
-    let generator =
-        fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&Device::Cpu);
+    let generator = Generator::from_module(
+        &fixture::language_model(TokenizerKind::Word, Tying::All),
+        &Device::Cpu,
+    );
     let stream = |options: &SearchOptions, cancellation: &Cancellation, count: &AtomicUsize| {
         generator.continue_streaming(Prompt::default(), options, cancellation, |_| {
             count.fetch_add(1, Ordering::Relaxed);
@@ -180,8 +183,10 @@ fn streaming_needs_one_hypothesis_and_can_be_canceled() {
 
 #[test]
 fn max_len_limits_prompt_and_continuation_together_and_unknown_words_are_listed() {
-    let generator =
-        fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&Device::Cpu);
+    let generator = Generator::from_module(
+        &fixture::language_model(TokenizerKind::Word, Tying::All),
+        &Device::Cpu,
+    );
     let options = SearchOptions { max_len: Some(5), min_len: 5, ..greedy() };
     let generator = generator.with_options(options).unwrap();
     let tokens = |text: &str| {
@@ -198,8 +203,10 @@ fn max_len_limits_prompt_and_continuation_together_and_unknown_words_are_listed(
 
 #[test]
 fn a_prompt_without_room_for_a_token_names_its_line() {
-    let generator =
-        fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&Device::Cpu);
+    let generator = Generator::from_module(
+        &fixture::language_model(TokenizerKind::Word, Tying::All),
+        &Device::Cpu,
+    );
     let words = |count: usize| "the ".repeat(count);
     let found = generator.continue_batch(&["the", &words(32)]);
     assert!(
@@ -212,8 +219,10 @@ fn a_prompt_without_room_for_a_token_names_its_line() {
 
 #[test]
 fn options_that_need_a_source_are_rejected() {
-    let generator =
-        fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&Device::Cpu);
+    let generator = Generator::from_module(
+        &fixture::language_model(TokenizerKind::Word, Tying::All),
+        &Device::Cpu,
+    );
     let base = SearchOptions::default;
     for (options, key) in [
         (SearchOptions { coverage_penalty: 0.1, ..base() }, "coverage_penalty"),
@@ -235,7 +244,7 @@ fn scores_equal_the_log_probabilities_of_the_tokens() {
     let packed = PackedLanguageModel::from(&bundle.model);
     let texts = ["The cat sleeps.", "", "the red  book"];
     for device in devices() {
-        let generator = bundle.clone().into_generator(&device);
+        let generator = Generator::from_module(&bundle, &device);
         for (text, found) in texts.iter().zip(generator.score(&texts, 0).unwrap()) {
             let mut decoding = packed.start(1);
             let mut token = BOS;
@@ -258,7 +267,7 @@ fn scores_equal_the_log_probabilities_of_the_tokens() {
             }
         }
     }
-    let generator = bundle.into_generator(&Device::Cpu);
+    let generator = Generator::from_module(&bundle, &Device::Cpu);
     let found = generator.score(&["the", &"the ".repeat(32)], 10);
     assert!(
         matches!(found, Err(InferError::LongTarget { line: 12, found: Some(33), max: 32 })),
@@ -273,7 +282,7 @@ fn a_saved_bundle_continues_as_its_module() {
     bundle.save(folder.path()).unwrap();
     for device in devices() {
         let opened = Generator::open(folder.path(), &device).unwrap();
-        let expected = bundle.clone().into_generator(&device);
+        let expected = Generator::from_module(&bundle, &device);
         assert_eq!(
             opened.continue_batch(&INPUTS).unwrap(),
             expected.continue_batch(&INPUTS).unwrap()
@@ -289,8 +298,10 @@ fn a_saved_bundle_continues_as_its_module() {
 #[test]
 fn attention_is_causal() {
     for device in devices() {
-        let generator =
-            fixture::language_model(TokenizerKind::Word, Tying::All).into_generator(&device);
+        let generator = Generator::from_module(
+            &fixture::language_model(TokenizerKind::Word, Tying::All),
+            &device,
+        );
         let found = generator.attention("The cat sleeps.").unwrap();
         assert!(found.encoder.is_empty() && found.cross.is_empty());
         assert_eq!((found.decoder.len(), found.decoder[0].len()), (2, 2));
@@ -314,7 +325,7 @@ fn an_ensemble_averages_probabilities_and_needs_one_vocabulary() {
             .unwrap();
     let here = Path::new("here");
     for device in devices() {
-        let [one, two] = [&first, &second].map(|bundle| bundle.clone().into_generator(&device));
+        let [one, two] = [&first, &second].map(|bundle| Generator::from_module(bundle, &device));
         let both = one.clone().with_member(here, here, two.clone()).unwrap();
         let text = ["The cat is"];
         let scores = [&one, &two, &both].map(|it| it.score(&text, 0).unwrap().remove(0));
@@ -327,7 +338,7 @@ fn an_ensemble_averages_probabilities_and_needs_one_vocabulary() {
         }
     }
     let other = fixture::language_model(TokenizerKind::Character, Tying::All);
-    let [one, other] = [first, other].map(|bundle| bundle.into_generator(&Device::Cpu));
+    let [one, other] = [first, other].map(|bundle| Generator::from_module(&bundle, &Device::Cpu));
     let error = one.with_member(here, Path::new("there"), other).unwrap_err().to_string();
     assert!(error.contains("`there`") && error.contains("text vocabularies"), "{error}");
 }

@@ -4,6 +4,7 @@ use super::{Generator, Model};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
+    runner::Runner,
     scheduler::{Encoded, TextWork, Texts},
     tokens::encode_whole,
 };
@@ -68,9 +69,9 @@ impl Generator {
         first: u64,
     ) -> Result<Vec<TextScore>, InferError> {
         let mut found = vec![TextScore::default(); texts.len()];
-        let limits = self.execution.limits(1);
-        let task = Texts::new(self.model.clone(), texts, first, limits, |_| true);
-        self.execution.scheduler.run(task, &Cancellation::new(), |ready| {
+        let Runner { model, execution } = &self.runner;
+        let task = Texts::new(model.clone(), texts, first, execution.limits(1), |_| true);
+        execution.scheduler.run(task, &Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;

@@ -2,7 +2,8 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use tx_model::{packed::log_softmax, random::mix};
+use tx_kernels::formulas::log_softmax;
+use tx_model::random::mix;
 use tx_text::special::{BOS, EOS};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Incremental decoding of a batch, a token of each row at a time.
 
-use tx_model::packed::{Decoding, LanguageModelDecoding};
+use tx_engine::{Decoding, LanguageModelDecoding};
 
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);

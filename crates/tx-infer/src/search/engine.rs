@@ -2,20 +2,16 @@
 
 use std::{ops::Range, sync::Arc};
 
+use tx_engine::{PackedLanguageModel, PackedTransformer};
+use tx_model::DecoderStart;
 #[cfg(feature = "burn")]
-use burn::tensor::DType;
-use tx_model::{
-    DecoderStart,
-    packed::{PackedLanguageModel, PackedTransformer},
-};
-#[cfg(feature = "burn")]
-use tx_model::{LanguageModel, Transformer};
+use tx_model::Transformer;
 use tx_text::special::{BOS, PAD};
 
 #[cfg(feature = "burn")]
-use super::tensors::{LanguageModelDecoder, TensorDecoder, in_host_memory};
+use super::tensors::{LanguageModelDecoder, TensorDecoder};
 use super::{
-    Hypothesis, Request, SearchOptions, beam,
+    Hypothesis, Request, SearchOptions, alignment_layer, beam,
     decoder::IncrementalDecoder,
     ensemble::EnsembleDecoder,
     greedy,
@@ -27,6 +23,7 @@ use super::{
 use crate::device::Device;
 use crate::{
     cancellation::Cancellation, error::InferError, scheduler::Placement, shortlist::Shortlist,
+    weights::Weights,
 };
 
 /// A model prepared for search, or several that search as an ensemble.
@@ -51,33 +48,34 @@ pub struct Engine {
 /// A model of an ensemble.
 #[derive(Debug, Clone)]
 pub(crate) enum Member {
-    /// Weights of the packed engine.
-    Packed(Arc<PackedTransformer>),
-    /// A module and its device.
-    #[cfg(feature = "burn")]
-    Tensors(Arc<Transformer>, burn::tensor::Device),
-    /// Weights of a language model on the packed engine.
-    PackedLanguageModel(Arc<PackedLanguageModel>),
-    /// A language model as a module, and its device.
-    #[cfg(feature = "burn")]
-    LanguageModel(Arc<LanguageModel>, burn::tensor::Device),
+    /// A model for translation.
+    Translation {
+        weights: Weights<PackedTransformer>,
+        /// Decoder layer, from 0, whose cross-attention aligns tokens.
+        alignment_layer: usize,
+    },
+    /// A language model, which has no source.
+    LanguageModel(Weights<PackedLanguageModel>),
+}
+
+impl From<Weights<PackedTransformer>> for Member {
+    fn from(weights: Weights<PackedTransformer>) -> Self {
+        let alignment_layer = alignment_layer(weights.decoder_layers(), None);
+        Self::Translation { weights, alignment_layer }
+    }
+}
+
+impl From<Weights<PackedLanguageModel>> for Member {
+    fn from(weights: Weights<PackedLanguageModel>) -> Self {
+        Self::LanguageModel(weights)
+    }
 }
 
 impl Engine {
     /// Creates an engine with packed weights. `max_len` is the model's maximum sequence length in
     /// tokens.
     pub fn new(model: PackedTransformer, max_len: usize) -> Self {
-        Self::of(Member::Packed(model.into()), max_len)
-    }
-
-    /// Creates an engine with the packed weights of a language model, as [`new`](Self::new) does.
-    pub fn of_language_model(model: PackedLanguageModel, max_len: usize) -> Self {
-        Self::of(Member::PackedLanguageModel(model.into()), max_len)
-    }
-
-    fn of(member: Member, max_len: usize) -> Self {
-        let (members, starts) = (vec![member], vec![BOS]);
-        Self { members, starts, padding: 0..0, max_len, shortlist: None }
+        Self::of(Weights::Packed(model.into()), max_len)
     }
 
     /// Creates an engine with the weights of a module, which is on `device`. `max_len` is the
@@ -87,25 +85,28 @@ impl Engine {
     /// CPU, decode with tensors.
     #[cfg(feature = "burn")]
     pub fn from_transformer(model: Transformer, max_len: usize, device: &Device) -> Self {
-        if *device == Device::Cpu && model.dtype() == DType::F32 {
-            return Self::new(PackedTransformer::from(&model), max_len);
-        }
-        Self::of(Member::Tensors(model.into(), device.to_burn()), max_len)
+        Self::of(Weights::<PackedTransformer>::of_module(&model, device), max_len)
     }
 
-    /// Creates an engine with the weights of a language model, as
-    /// [`from_transformer`](Self::from_transformer) does.
-    #[cfg(feature = "burn")]
-    pub fn from_language_model(model: LanguageModel, max_len: usize, device: &Device) -> Self {
-        if *device == Device::Cpu && model.dtype() == DType::F32 {
-            return Self::of_language_model(PackedLanguageModel::from(&model), max_len);
-        }
-        Self::of(Member::LanguageModel(model.into(), device.to_burn()), max_len)
+    pub(crate) fn of(model: impl Into<Member>, max_len: usize) -> Self {
+        let (members, starts) = (vec![model.into()], vec![BOS]);
+        Self { members, starts, padding: 0..0, max_len, shortlist: None }
     }
 
     /// Starts the decoder with another input (default: `<bos>`).
     pub fn with_start(mut self, start: DecoderStart) -> Self {
         self.starts.fill(start_id(start));
+        self
+    }
+
+    /// Aligns tokens by the cross-attention of another decoder layer, from 0 [default: that of
+    /// [`Bundle::alignment_layer`](crate::Bundle::alignment_layer) without guided alignment].
+    pub(crate) fn with_alignment_layer(mut self, layer: usize) -> Self {
+        for member in &mut self.members {
+            if let Member::Translation { alignment_layer, .. } = member {
+                *alignment_layer = layer;
+            }
+        }
         self
     }
 
@@ -137,14 +138,17 @@ impl Engine {
     /// Reason for which the engine cannot use a shortlist.
     pub(crate) fn shortlist_problem(&self) -> Option<String> {
         match (self.first(), self.members.len()) {
-            (Member::Packed(_), 1) => None,
-            (Member::Packed(_), _) => Some("`shortlist` conflicts with an ensemble".into()),
-            (Member::PackedLanguageModel(_), _) => {
-                Some("`shortlist` needs a source, which a language model does not have".into())
-            }
             #[cfg(feature = "burn")]
-            (Member::Tensors(..) | Member::LanguageModel(..), _) => {
+            (Member::Translation { weights: Weights::Module(..), .. }, _)
+            | (Member::LanguageModel(Weights::Module(..)), _) => {
                 Some("`shortlist` needs the device `cpu` and the precision f32 or int8".into())
+            }
+            (Member::Translation { .. }, 1) => None,
+            (Member::Translation { .. }, _) => {
+                Some("`shortlist` conflicts with an ensemble".into())
+            }
+            (Member::LanguageModel(_), _) => {
+                Some("`shortlist` needs a source, which a language model does not have".into())
             }
         }
     }
@@ -178,16 +182,15 @@ impl Engine {
         &self.members[0]
     }
 
+    /// Decoder layer, from 0, whose cross-attention aligns tokens; of an ensemble, that of the first
+    /// model.
+    pub(crate) fn alignment_layer(&self) -> usize {
+        self.first().alignment_layer()
+    }
+
     /// Returns `true` if the models have a source; language models do not.
     pub(crate) fn has_source(&self) -> bool {
-        match self.first() {
-            Member::Packed(_) => true,
-            #[cfg(feature = "burn")]
-            Member::Tensors(..) => true,
-            Member::PackedLanguageModel(_) => false,
-            #[cfg(feature = "burn")]
-            Member::LanguageModel(..) => false,
-        }
+        matches!(self.first(), Member::Translation { .. })
     }
 
     /// Use of threads by the models.
@@ -212,10 +215,10 @@ impl Engine {
     /// products.
     pub(crate) fn gains_from_helpers(&self) -> bool {
         self.members.iter().any(|member| match member {
-            Member::Packed(model) => model.gains_from_helpers(),
-            Member::PackedLanguageModel(_) => true,
-            #[cfg(feature = "burn")]
-            Member::Tensors(..) | Member::LanguageModel(..) => true,
+            Member::Translation { weights: Weights::Packed(model), .. } => {
+                model.gains_from_helpers()
+            }
+            _ => true,
         })
     }
 
@@ -386,7 +389,8 @@ impl Engine {
     /// Candidates of each request in ascending order, if there is a shortlist. Those that are all
     /// tokens of the vocabulary include its padding.
     fn candidates(&self, requests: &[Request<'_>]) -> Option<Vec<Vec<u32>>> {
-        let (shortlist, Member::Packed(model)) = (self.shortlist.as_ref()?, self.first()) else {
+        let shortlist = self.shortlist.as_ref()?;
+        let Member::Translation { weights: Weights::Packed(model), .. } = self.first() else {
             return None;
         };
         let vocabulary = model.target_vocabulary();
@@ -419,10 +423,10 @@ impl Engine {
             .members
             .iter()
             .map(|member| {
-                let layers = member.decoder_layers();
-                // The penultimate layer aligns tokens best (Garg et al. 2019).
-                let layer = layer.map_or(layers.saturating_sub(2), |layer| layer - 1);
-                let layer = layer.min(layers.saturating_sub(1));
+                let layer = match layer {
+                    Some(_) => alignment_layer(member.decoder_layers(), layer),
+                    None => member.alignment_layer(),
+                };
                 member.start(sources, records_attention.then_some(layer), candidates.clone())
             })
             .collect();
@@ -433,29 +437,36 @@ impl Engine {
     }
 }
 
-impl Member {
+impl Weights<PackedTransformer> {
     fn decoder_layers(&self) -> usize {
         match self {
             Self::Packed(model) => model.decoder_layers(),
             #[cfg(feature = "burn")]
-            Self::Tensors(model, _) => model.decoder_layers(),
-            Self::PackedLanguageModel(_) => 0,
-            #[cfg(feature = "burn")]
-            Self::LanguageModel(..) => 0,
+            Self::Module(model, _) => model.decoder_layers(),
+        }
+    }
+}
+
+impl Member {
+    fn decoder_layers(&self) -> usize {
+        match self {
+            Self::Translation { weights, .. } => weights.decoder_layers(),
+            Self::LanguageModel(_) => 0,
+        }
+    }
+
+    /// Decoder layer, from 0, whose cross-attention aligns tokens.
+    fn alignment_layer(&self) -> usize {
+        match self {
+            Self::Translation { alignment_layer, .. } => *alignment_layer,
+            Self::LanguageModel(_) => 0,
         }
     }
 
     fn placement(&self) -> Placement {
         match self {
-            Self::Packed(_) | Self::PackedLanguageModel(_) => Placement::Threads,
-            #[cfg(feature = "burn")]
-            Self::Tensors(_, device) | Self::LanguageModel(_, device) => {
-                if in_host_memory(device) {
-                    Placement::Host
-                } else {
-                    Placement::Gpu
-                }
-            }
+            Self::Translation { weights, .. } => weights.placement(),
+            Self::LanguageModel(weights) => weights.placement(),
         }
     }
 
@@ -468,7 +479,7 @@ impl Member {
         candidates: Option<Vec<Vec<u32>>>,
     ) -> Box<dyn IncrementalDecoder + 'a> {
         match self {
-            Self::Packed(model) => {
+            Self::Translation { weights: Weights::Packed(model), .. } => {
                 let mut decoding = model.start(sources);
                 if let Some(layer) = recorded_layer {
                     decoding.watch(layer);
@@ -479,12 +490,12 @@ impl Member {
                 Box::new(decoding)
             }
             #[cfg(feature = "burn")]
-            Self::Tensors(model, device) => {
+            Self::Translation { weights: Weights::Module(model, device), .. } => {
                 Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
             }
-            Self::PackedLanguageModel(model) => Box::new(model.start(sources.len())),
+            Self::LanguageModel(Weights::Packed(model)) => Box::new(model.start(sources.len())),
             #[cfg(feature = "burn")]
-            Self::LanguageModel(model, device) => {
+            Self::LanguageModel(Weights::Module(model, device)) => {
                 Box::new(LanguageModelDecoder::new(model, sources.len(), device))
             }
         }

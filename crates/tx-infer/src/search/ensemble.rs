@@ -1,7 +1,7 @@
 //! Ensembles: the mean of the probabilities of several models.
 
 use rayon::prelude::*;
-use tx_model::packed::{add_softmax, log_softmax};
+use tx_kernels::formulas::{add_softmax, log_softmax};
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},

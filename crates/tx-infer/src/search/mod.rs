@@ -26,12 +26,10 @@ mod ensemble;
 #[cfg(feature = "burn")]
 mod tensors;
 
-#[cfg(feature = "burn")]
-pub(crate) use tensors::in_host_memory;
-
 pub use engine::Engine;
 pub(crate) use engine::Member;
 pub use hypothesis::Hypothesis;
+pub(crate) use options::alignment_layer;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
 pub use start::start_id;

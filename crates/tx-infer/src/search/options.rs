@@ -68,7 +68,8 @@ pub struct SearchOptions {
     /// Whether `<unk>` is replaced by the source word with the largest attention weight.
     pub replace_unknown: bool,
     /// Decoder layer, from 1, whose cross-attention, averaged over its heads, is used for coverage
-    /// and unknown words. `None` selects the penultimate layer, or the only one.
+    /// and unknown words. `None` selects [that of the bundle](crate::Bundle::alignment_layer). Guided
+    /// alignment records its layer here, in the options of a bundle.
     pub attention_layer: Option<usize>,
 }
 
@@ -159,6 +160,13 @@ impl Default for SearchOptions {
             attention_layer: None,
         }
     }
+}
+
+/// Returns the decoder layer, from 0, that aligns tokens in a model with so many `layers`: the `chosen`
+/// one, from 1, otherwise the last but one (Garg et al. 2019), and the last of one or two.
+pub(crate) fn alignment_layer(layers: usize, chosen: Option<usize>) -> usize {
+    let layer = chosen.unwrap_or(if layers > 2 { layers - 1 } else { layers });
+    layer.min(layers).saturating_sub(1)
 }
 
 impl SearchOptions {
@@ -376,6 +384,14 @@ impl Sampling {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_layer_but_one_or_a_chosen_one_aligns() {
+        let of = alignment_layer;
+        assert_eq!([of(1, None), of(2, None), of(3, None), of(6, None)], [0, 1, 1, 4]);
+        assert_eq!([of(6, Some(6)), of(6, Some(1)), of(6, Some(9)), of(2, Some(1))], [5, 0, 5, 0]);
+        assert_eq!([of(0, None), of(0, Some(1))], [0, 0]);
+    }
 
     #[test]
     fn the_length_limit_grows_with_the_source_up_to_the_models() {

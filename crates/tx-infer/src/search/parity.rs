@@ -2,7 +2,8 @@
 //! against an independent search, and against recorded results of transformers.
 
 use serde_json::Value;
-use tx_model::{packed::log_softmax, random::mix};
+use tx_kernels::formulas::log_softmax;
+use tx_model::random::mix;
 use tx_text::special::{BOS, EOS, PAD};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Constraints and selection on the scores of all next tokens of one hypothesis.
 
-use tx_model::top_k::TopK;
+use tx_kernels::top_k::TopK;
 
 use super::decoder::Next;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tx_model::packed::log_softmax;
+use tx_kernels::formulas::log_softmax;
 use tx_text::special::{BOS, EOS, PAD};
 
 use super::{

@@ -1,6 +1,6 @@
 //! Forced decoding: the probability of given targets.
 
-use tx_model::packed::log_softmax;
+use tx_kernels::formulas::log_softmax;
 
 use super::decoder::IncrementalDecoder;
 use crate::{cancellation::Cancellation, error::InferError};

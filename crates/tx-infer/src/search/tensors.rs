@@ -10,6 +10,7 @@ use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
     scores::best_of_row,
 };
+use crate::device::in_host_memory;
 
 /// Incremental decoder of a [`Transformer`].
 pub(super) struct TensorDecoder<'a> {
@@ -205,12 +206,6 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
 /// Returns all values, row by row.
 fn read(tensor: Tensor<2>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
-}
-
-/// Returns `true` if tensors are in the memory of this process. Burn's CPU backends have no memory
-/// pool.
-pub(crate) fn in_host_memory(device: &Device) -> bool {
-    device.memory_pool_usage().is_none()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::{
     search::{Engine, Member},
     tokens::Tokens,
     translator::Translator,
+    weights::Weights,
 };
 
 /// Pairs that are decoded together.
@@ -35,7 +36,8 @@ pub struct ShortlistOptions {
     pub candidates: usize,
     /// Most frequent target tokens, which are candidates of every source.
     pub frequent: usize,
-    /// Decoder layer, from 0, whose attention links tokens; `None` selects the last but one.
+    /// Decoder layer, from 0, whose attention links tokens; `None` selects
+    /// [that of the bundle](crate::Bundle::alignment_layer).
     pub layer: Option<usize>,
 }
 
@@ -76,7 +78,7 @@ impl ShortlistBuilder {
         let engine = translator.engine().clone();
         let mut problems = engine.shortlist_problem().into_iter().collect::<Vec<_>>();
         let layers = engine.decoder_layers();
-        let layer = options.layer.unwrap_or(layers.saturating_sub(2));
+        let layer = options.layer.unwrap_or(engine.alignment_layer());
         if layer >= layers {
             problems.push(format!(
                 "`attention_layer` = {}, but the decoder has {layers} layers",
@@ -103,7 +105,10 @@ impl ShortlistBuilder {
     /// Adds the links of pairs of source and target, whose tokens are those of the translator's
     /// [`texts`](Translator::texts). Pairs with an empty side are left out.
     pub fn add(&mut self, pairs: &[(Tokens, Tokens)]) {
-        let Member::Packed(model) = self.engine.first() else { return };
+        let Member::Translation { weights: Weights::Packed(model), .. } = self.engine.first()
+        else {
+            return;
+        };
         let is_whole =
             |(source, target): &&(Tokens, Tokens)| !source.ids.is_empty() && !target.ids.is_empty();
         let mut ids: Vec<(&[u32], &[u32])> =

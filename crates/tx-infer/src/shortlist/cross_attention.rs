@@ -1,6 +1,6 @@
 //! Cross-attention of a batch of pairs of ids.
 
-use tx_model::packed::PackedTransformer;
+use tx_engine::PackedTransformer;
 
 /// Decodes each target for its source, and calls `each` for each target token with the number of its
 /// pair, the token, and its attention to the tokens of the source in decoder layer `layer`, counted

@@ -7,6 +7,7 @@ use tx_text::{NormalForm, Normalization};
 
 use super::*;
 use crate::{
+    Bundle, Device,
     alignment::{Aligner, AlignmentOptions},
     attention::{Attention, AttentionKind},
     check::{LIMIT, check},

@@ -12,8 +12,8 @@ use tx_text::{
 
 use super::*;
 use crate::{
-    Aligner, AlignmentOptions, Attention, LanguagePlacement, ModelTask, NewBundle, NewWeight,
-    Request, search::start_id,
+    Aligner, AlignmentOptions, Attention, Bundle, Device, Hypothesis, LanguagePlacement, Languages,
+    ModelTask, NewBundle, NewWeight, Request, search::start_id,
 };
 
 const LANGUAGES: [&str; 3] = ["de", "en", "fr"];

@@ -1,14 +1,14 @@
 //! Translation of text with several sentences.
 
-use std::{borrow::Cow, collections::HashSet, ops::Range};
+use std::{borrow::Cow, collections::HashSet, ops::Range, sync::Arc};
 
 use tx_text::{
     sentences::{clause_end, sentences},
     spacing::needs_space,
 };
 
-use super::{Translation, Translator};
-use crate::{bundle::Bundle, error::InferError, tokens::BYTES_PER_TOKEN};
+use super::{Model, Translation, Translator};
+use crate::{bundle::Parts, error::InferError, tokens::BYTES_PER_TOKEN};
 
 /// Translation of a text, sentence by sentence.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,8 +73,9 @@ impl Translator {
     /// Sets the language of texts that are divided into sentences, which selects the abbreviations: see
     /// [`tx_text::sentences::sentences`] [default: the selected source language,
     /// otherwise the one that the bundle records].
-    pub fn with_text_language(self, code: impl Into<String>) -> Self {
-        Self { text_language: Some(code.into()), ..self }
+    pub fn with_text_language(mut self, code: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.runner.model).text_language = Some(code.into());
+        self
     }
 
     /// Translates a text with several sentences, which are translated as one batch.
@@ -98,7 +99,7 @@ impl Translator {
     /// Returns the sentence at a span of [`spans`](Self::spans) as it is translated: after the token of
     /// the language that the text begins with, if there is one.
     pub fn sentence<'a>(&self, text: &'a str, span: Range<usize>) -> Cow<'a, str> {
-        let token = self.texts.typed_token(text).filter(|token| token.end <= span.start);
+        let token = self.texts().typed_token(text).filter(|token| token.end <= span.start);
         let sentence = &text[span];
         match token {
             Some(token) => format!("{} {sentence}", &text[token]).into(),
@@ -114,13 +115,14 @@ impl Translator {
     /// If the text cannot be tokenized.
     pub fn spans(&self, text: &str) -> Result<Vec<Range<usize>>, InferError> {
         let mut spans = Vec::new();
-        let language = self.text_language.as_deref().or_else(|| self.texts.source_language());
+        let model = &self.runner.model;
+        let language = model.text_language.as_deref().or_else(|| model.texts.source_language());
         for sentence in sentences(text, language) {
             let mut rest = vec![sentence];
             while let Some(span) = rest.pop() {
                 let part = &text[span.clone()];
                 // A token is at least one byte, except for the special ones.
-                let long = part.len() > self.model.config.max_len / 2
+                let long = part.len() > model.config.max_len / 2
                     && !self.fits(&self.sentence(text, span.clone()))?;
                 match long.then(|| clause_end(part)).flatten() {
                     Some(at) => {
@@ -138,14 +140,15 @@ impl Translator {
 
     /// Whether the model reads a sentence without truncation.
     fn fits(&self, sentence: &str) -> Result<bool, InferError> {
-        let max = self.model.config.max_len.saturating_mul(BYTES_PER_TOKEN);
-        Ok(sentence.len() <= max && !self.texts.source_ids(self.texts.split(sentence)?)?.1)
+        let Model { config, texts, .. } = &*self.runner.model;
+        let max = config.max_len.saturating_mul(BYTES_PER_TOKEN);
+        Ok(sentence.len() <= max && !texts.source_ids(texts.split(sentence)?)?.1)
     }
 }
 
 /// Returns the source language that a bundle without languages to select records in its provenance.
-pub(super) fn text_language(bundle: &Bundle) -> Option<String> {
-    let code = bundle.provenance.get("source_language").filter(|_| bundle.languages.is_none());
+pub(super) fn text_language(parts: Parts<'_>) -> Option<String> {
+    let code = parts.provenance.get("source_language").filter(|_| parts.languages.is_none());
     Some(code?.as_str()?.to_owned())
 }
 

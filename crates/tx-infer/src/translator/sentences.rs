@@ -8,8 +8,7 @@ use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    mbr::Mbr,
-    pair_tokenizer::{PairTokenizer, SourceText},
+    pair_tokenizer::SourceText,
     scheduler::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
@@ -18,9 +17,7 @@ use crate::{
 /// Texts to translate.
 pub(super) struct Sentences {
     model: Arc<Model>,
-    tokenizer: PairTokenizer,
     options: SearchOptions,
-    mbr: Option<Mbr>,
     texts: Vec<Text>,
     batches: Batches,
 }
@@ -57,11 +54,11 @@ impl Sentences {
     /// If a prefix is too long or cannot be tokenized, or a text needs a language that is not selected.
     pub(super) fn new(
         model: Arc<Model>,
-        tokenizer: PairTokenizer,
         lines: &[Line<'_>],
-        (options, mbr): (SearchOptions, Option<Mbr>),
+        options: SearchOptions,
         limits: Limits,
     ) -> Result<Self, InferError> {
+        let tokenizer = &model.texts;
         let text = |line: &Line<'_>| {
             let number = line.number;
             let text = line.text.trim();
@@ -83,7 +80,7 @@ impl Sentences {
         let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
         let bytes = texts.iter().map(|text| text.text.len()).enumerate();
         let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
-        Ok(Self { model, tokenizer, options, mbr, texts, batches })
+        Ok(Self { model, options, texts, batches })
     }
 
     /// Indices of the texts without words, which are not translated.
@@ -97,7 +94,7 @@ impl Sentences {
     fn source(&self, index: usize) -> Result<Source, InferError> {
         let Text { text, token, truncated: is_part, .. } = &self.texts[index];
         let source = SourceText { text, token: *token };
-        let (ids, truncated) = self.tokenizer.source_ids(source)?;
+        let (ids, truncated) = self.model.texts.source_ids(source)?;
         Ok(Source { index, ids, truncated: truncated || *is_part })
     }
 
@@ -112,7 +109,7 @@ impl Sentences {
             scored.collect::<Result<Vec<_>, _>>()
         };
         let mut hypotheses = scored(hypotheses)?;
-        if let Some(mbr) = &self.mbr {
+        if let Some(mbr) = &self.model.mbr {
             let samples = scored(samples)?.into_iter().map(|sample| sample.text);
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
@@ -123,15 +120,15 @@ impl Sentences {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
             hypotheses,
             truncated: source.truncated,
-            unknown: unknown_words(&self.tokenizer.tokenizers().source, text, ids)?,
+            unknown: unknown_words(&self.model.texts.tokenizers().source, text, ids)?,
         })
     }
 
     fn scored(&self, hypothesis: Hypothesis, index: usize) -> Result<Scored, InferError> {
-        let mut text = self.tokenizer.decode(&hypothesis.ids)?;
+        let mut text = self.model.texts.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
             let Text { text: source, token, .. } = &self.texts[index];
-            let words = &self.tokenizer.tokenizers().source.encode_with_words(source)?;
+            let words = &self.model.texts.tokenizers().source.encode_with_words(source)?;
             text =
                 unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
         }
@@ -180,7 +177,7 @@ impl Task for Sentences {
             let engine = &self.model.engine;
             let found = engine.search_requests(&requests, &self.options, cancellation)?;
             let reference_search =
-                self.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
+                self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
             let samples = match reference_search {
                 Some(options) => engine.search_requests(&requests, &options, cancellation)?,
                 None => vec![Vec::new(); found.len()],

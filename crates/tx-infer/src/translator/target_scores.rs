@@ -6,7 +6,7 @@ use super::{Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    pair_tokenizer::PairTokenizer,
+    runner::Runner,
     scheduler::{Batches, Claims, Task},
 };
 
@@ -57,11 +57,11 @@ impl Translator {
             .map(|(source, target)| (source.as_ref().trim().into(), target.as_ref().into()))
             .collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
+        let Runner { model, execution } = &self.runner;
         let longer = |(source, target): &(String, String)| source.len().max(target.len());
-        let batches = Batches::new(pairs.iter().map(longer).enumerate(), self.execution.limits(1));
-        let (model, tokenizer) = (self.model.clone(), self.texts.clone());
-        let task = Pairs { model, tokenizer, pairs, first, batches };
-        self.execution.scheduler.run(task, &Cancellation::new(), |ready| {
+        let batches = Batches::new(pairs.iter().map(longer).enumerate(), execution.limits(1));
+        let task = Pairs { model: model.clone(), pairs, first, batches };
+        execution.scheduler.run(task, &Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;
@@ -72,7 +72,6 @@ impl Translator {
 /// Pairs of one call.
 struct Pairs {
     model: Arc<Model>,
-    tokenizer: PairTokenizer,
     /// Sources first.
     pairs: Vec<(String, String)>,
     /// Number of the first pair.
@@ -101,11 +100,11 @@ impl Pairs {
 
     fn pair(&self, index: usize) -> Result<Pair, InferError> {
         let (source, target) = &self.pairs[index];
-        let source = self.tokenizer.split(source)?;
-        let (source, truncated) = self.tokenizer.source_ids(source)?;
+        let source = self.model.texts.split(source)?;
+        let (source, truncated) = self.model.texts.source_ids(source)?;
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line: self.line(index), found, max };
-        match self.tokenizer.target_ids(target)? {
+        match self.model.texts.target_ids(target)? {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
             Some(target) => Ok(Pair { index, source, target, truncated }),
@@ -140,7 +139,7 @@ impl Task for Pairs {
                 }
                 error => error,
             })?;
-            let is_forced = self.tokenizer.forced_first()?.is_some();
+            let is_forced = self.model.texts.forced_first()?.is_some();
             let ready = pairs.iter().zip(found).map(|(pair, mut log_probabilities)| {
                 if is_forced {
                     log_probabilities.first_mut().into_iter().for_each(|first| *first = 0.0);

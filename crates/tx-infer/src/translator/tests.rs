@@ -5,7 +5,9 @@ use tx_model::{DropoutConfig, Transformer, Tying, VocabSizes};
 use tx_text::{Lowercase, SentencePair, TokenizerConfig, TokenizerKind};
 
 use super::*;
-use crate::{bundle::ModuleBundle, search::Sampling, task::ModelTask, tokens::BYTES_PER_TOKEN};
+use crate::{
+    Device, bundle::ModuleBundle, search::Sampling, task::ModelTask, tokens::BYTES_PER_TOKEN,
+};
 
 const MAX_LEN: usize = 24;
 
@@ -43,7 +45,7 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundl
 }
 
 fn translator(kind: TokenizerKind) -> Translator {
-    bundle(kind, "one two three four, five", 1).into_translator(&Device::Cpu)
+    Translator::from_module(&bundle(kind, "one two three four, five", 1), &Device::Cpu)
 }
 
 fn samples(samples: usize) -> SearchOptions {
@@ -111,7 +113,7 @@ fn padding_of_the_vocabulary_is_never_generated() {
     let bundle = bundle(TokenizerKind::Word, "one two three four, five", 64);
     let ids = bundle.tokenizers.target.vocab_size() as u32;
     assert!(ids < 20);
-    let translator = bundle.into_translator(&Device::Cpu);
+    let translator = Translator::from_module(&bundle, &Device::Cpu);
     for options in [samples(50), SearchOptions { beam: 30, n_best: 30, ..SearchOptions::default() }]
     {
         let never = Cancellation::new();
@@ -209,7 +211,8 @@ fn an_ensemble_needs_the_same_tokenizers() {
         (0..9).map(|id| (id, bundle.tokenizers.source.token(id))).collect()
     };
     assert_eq!(tokens(&ours), tokens(&theirs));
-    let [ours, theirs] = [ours, theirs].map(|bundle| bundle.into_translator(&Device::Cpu));
+    let [ours, theirs] =
+        [ours, theirs].map(|bundle| Translator::from_module(&bundle, &Device::Cpu));
     let both = |other| ours.clone().with_member(Path::new("a"), Path::new("b"), other);
     assert!(both(ours.clone()).is_ok());
     match both(theirs) {
@@ -228,5 +231,5 @@ fn no_text_starts_no_thread() {
     assert_eq!(translator.translate("  ").unwrap(), Translation::default());
     let none: [(&str, &str); 0] = [];
     assert!(translator.score(&none, 0).unwrap().is_empty());
-    assert!(!translator.execution.scheduler.has_started());
+    assert!(!translator.runner.execution.scheduler.has_started());
 }

@@ -18,8 +18,7 @@ use crate::{
 /// Translates each unit to its upper case. The model of the tests has no vocabulary for most words, but its
 /// punctuation is that of English.
 fn done(unit: &Unit) -> Done {
-    let mut translation = Translation::default();
-    translation.text = unit.text.to_uppercase();
+    let translation = Translation::of_text(unit.text.to_uppercase());
     let words: Vec<String> = unit.text.split_whitespace().map(str::to_owned).collect();
     let target: Vec<String> = translation.text.split_whitespace().map(str::to_owned).collect();
     let row = |word| (0..words.len()).map(|other| f32::from(u8::from(word == other))).collect();

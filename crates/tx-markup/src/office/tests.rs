@@ -262,8 +262,7 @@ fn translated(format: OfficeFormat, body: &str) -> String {
 }
 
 fn upper_unit(unit: &Unit) -> Done {
-    let mut translation = tx_infer::Translation::default();
-    translation.text = unit.text.to_uppercase();
+    let translation = tx_infer::Translation::of_text(unit.text.to_uppercase());
     let words: Vec<String> = unit.text.split_whitespace().map(str::to_owned).collect();
     let row = |word| (0..words.len()).map(|other| f32::from(u8::from(word == other))).collect();
     let weights = (0..words.len()).map(row).collect();

@@ -1,13 +1,13 @@
 //! Activation functions with dropout, `dropout(f(x))`, and their backward pass.
 
 use burn::backend::flex::FlexTensor;
+use tx_kernels::{rows::each_piece, vector::vectorized};
 
 use super::{
     HashedMask,
     flex::{floats, rows, writable},
-    rows::each_piece,
 };
-use crate::{config::Activation, vector::vectorized};
+use crate::config::Activation;
 
 /// Computes `dropout(f(x))`.
 ///

@@ -4,13 +4,15 @@ use std::mem::MaybeUninit;
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    rows::per_piece,
+    vector::{sum_of, vectorized},
+};
 
 use super::{
     AdamUpdate,
     flex::{contiguous, floats, tensor, writable},
-    rows::per_piece,
 };
-use crate::vector::{sum_of, vectorized};
 
 /// See [`adam`](super::adam()).
 ///

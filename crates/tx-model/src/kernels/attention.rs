@@ -15,19 +15,19 @@ use std::{
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    formulas::exp_shifted,
+    matrix::{Matrix, Output, Write},
+    rows::{filled_with_zeros, zeros},
+    vector::{LANES, map, map_two, max, sum_of, sum_of_two, vectorized},
+};
 
 use super::{
     HashedMask,
     flex::{dims, floats, stride, tensor},
-    matrix::{Matrix, Output, Write},
     products::multiply_here,
-    rows::{filled_with_zeros, zeros},
 };
-use crate::{
-    formulas::exp_shifted,
-    product_precision::ProductPrecision,
-    vector::{LANES, map, map_two, max, sum_of, sum_of_two, vectorized},
-};
+use crate::product_precision::ProductPrecision;
 
 /// Rows of weights that are computed together. The steps of the softmax of one short row depend on each
 /// other, and those of several rows overlap.

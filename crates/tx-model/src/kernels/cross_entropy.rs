@@ -5,15 +5,15 @@ use burn::{
     tensor::{Shape, TensorData},
 };
 use rayon::prelude::*;
+use tx_kernels::{
+    formulas::max_and_exp_sum,
+    rows::{each_piece, per_piece},
+    vector::{exp, map, max, sum_of, vectorized},
+};
 
 use super::{
     CrossEntropyConfig,
     flex::{floats, ids, rows, tensor, writable},
-    rows::{each_piece, per_piece},
-};
-use crate::{
-    formulas::max_and_exp_sum,
-    vector::{exp, map, max, sum_of, vectorized},
 };
 
 /// Loss of a batch.

@@ -2,16 +2,16 @@
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    formulas::add_softmax,
+    rows::{each_piece, per_piece},
+    vector::{max, sum_of_two, vectorized},
+};
 
 use super::{
     CrossEntropyConfig,
     cross_entropy::{CrossEntropyOutput, RowOptions, RowsLoss},
     flex::{floats, ids, rows, writable},
-    rows::{each_piece, per_piece},
-};
-use crate::{
-    formulas::add_softmax,
-    vector::{max, sum_of_two, vectorized},
 };
 
 /// Computes the loss: for a row `x` with target `t`, weight `w` and the mean `q` of the predictions of the

@@ -2,15 +2,13 @@
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
-
-use super::{
-    flex::{floats, ids, rows, tensor, writable},
-    rows::per_piece,
-};
-use crate::{
+use tx_kernels::{
     formulas::max_and_exp_sum,
+    rows::per_piece,
     vector::{exp, sum_of_two, vectorized},
 };
+
+use super::flex::{floats, ids, rows, tensor, writable};
 
 /// Divergence of a batch.
 #[derive(Debug)]

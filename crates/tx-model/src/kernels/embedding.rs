@@ -1,13 +1,15 @@
 //! Token embedding, `dropout(scale · table[id] + position)`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
+use tx_kernels::{
+    rows::{each_piece, zeros},
+    vector::vectorized,
+};
 
 use super::{
     HashedMask,
     flex::{dims, floats, ids, tensor},
-    rows::{each_piece, zeros},
 };
-use crate::vector::vectorized;
 
 /// Options of an embedding.
 #[derive(Debug, Clone, Copy, PartialEq)]

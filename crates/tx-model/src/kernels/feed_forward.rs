@@ -6,16 +6,19 @@ use std::{mem::MaybeUninit, sync::Arc};
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    bf16::{self, RightFactor, Unit},
+    matrix::Matrix,
+    rows::sum_in_order,
+    vector::vectorized,
+};
 
 use super::{
     HashedMask,
-    bf16::{self, RightFactor, Unit},
     flex::{dims, floats, matrix, rows, tensor},
     linear::{gradient_of_b, reduced_gradient_of_w},
-    matrix::Matrix,
-    rows::sum_in_order,
 };
-use crate::{config::Activation, vector::vectorized};
+use crate::config::Activation;
 
 /// Rows that are computed together: some panels of the matrix unit, whose activations fit into the
 /// cache of the second level.

@@ -4,8 +4,7 @@ use burn::{
     backend::flex::FlexTensor,
     tensor::{Shape, TensorData},
 };
-
-use super::matrix::Matrix;
+use tx_kernels::matrix::Matrix;
 
 /// Returns the shape of a tensor with `D` dimensions.
 pub fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {

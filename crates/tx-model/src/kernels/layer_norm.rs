@@ -1,15 +1,13 @@
 //! Layer normalization (Ba et al. 2016) and its backward pass.
 
 use burn::backend::flex::FlexTensor;
-
-use super::{
-    flex::{floats, rows, tensor},
-    rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece, sum_in_order},
-};
-use crate::{
+use tx_kernels::{
     formulas::moments,
+    rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece, sum_in_order},
     vector::{sum_of, sum_of_two, vectorized},
 };
+
+use super::flex::{floats, rows, tensor};
 
 /// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row.
 ///

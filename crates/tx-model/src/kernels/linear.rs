@@ -1,15 +1,13 @@
 //! Linear layer, `y = x w + b`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
+use tx_kernels::{bf16, matrix::Matrix, rows::sum_pieces, vector::vectorized};
 
 use super::{
-    bf16,
     flex::{dims, floats, matrix, rows, tensor},
-    matrix::Matrix,
     products::product,
-    rows::sum_pieces,
 };
-use crate::{product_precision::ProductPrecision, vector::vectorized};
+use crate::product_precision::ProductPrecision;
 
 /// Computes `x w + b`.
 ///
@@ -63,7 +61,7 @@ pub fn reduced_gradient_of_w<X: bf16::Number, D: bf16::Number>(
     w: &FlexTensor,
 ) -> FlexTensor {
     let (unit, split) = (bf16::Unit::fastest(), bf16::Split::High);
-    let (d_in, d_out) = (x.columns, dy.columns);
+    let ([_, d_in], [_, d_out]) = (x.shape(), dy.shape());
     if is_transposed(w) {
         let dw = bf16::product(unit, split, (dy.transposed(), x), None);
         tensor(dw, [d_out, d_in]).transpose(0, 1)

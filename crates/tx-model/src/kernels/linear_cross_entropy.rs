@@ -6,17 +6,19 @@ use std::{mem::MaybeUninit, sync::Arc};
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    bf16::{self, RightFactor, Split, Unit},
+    matrix::Matrix,
+    rows::{copy_pieces, per_piece, sum_in_order},
+    vector::vectorized,
+};
 
 use super::{
     CrossEntropyConfig,
-    bf16::{self, RightFactor, Split, Unit},
     cross_entropy::{CrossEntropyOutput, RowOptions, RowsLoss},
     flex::{dims, floats, ids, matrix, rows, tensor},
     linear::reduced_gradient_of_w,
-    matrix::Matrix,
-    rows::{copy_pieces, per_piece, sum_in_order},
 };
-use crate::vector::vectorized;
 
 /// Rows whose logits are computed together: two panels of the matrix unit.
 pub const ROWS: usize = 64;

@@ -6,16 +6,18 @@ use std::{mem::MaybeUninit, sync::Arc};
 
 use burn::backend::flex::FlexTensor;
 use rayon::prelude::*;
+use tx_kernels::{
+    bf16::{self, RightFactor, Unit},
+    matrix::Matrix,
+    vector::{LANES, exp, max, vectorized},
+};
 
 use super::{
     CrossEntropyConfig,
-    bf16::{self, RightFactor, Unit},
     cross_entropy::{CrossEntropyOutput, Row, RowOptions, RowsLoss},
     flex::{dims, floats, ids, matrix, rows},
     linear_cross_entropy::{Layer, LogitGradients, ROWS},
-    matrix::Matrix,
 };
-use crate::vector::{LANES, exp, max, vectorized};
 
 /// Tokens whose logits are computed together.
 const TOKENS: usize = ROWS / 2;

@@ -40,15 +40,9 @@ mod linear_r_drop;
 mod residual;
 
 #[cfg(feature = "flex")]
-mod bf16;
-#[cfg(feature = "flex")]
 mod flex;
 #[cfg(feature = "flex")]
-mod matrix;
-#[cfg(feature = "flex")]
 mod products;
-#[cfg(feature = "flex")]
-mod rows;
 
 #[cfg(feature = "flex")]
 mod extension;

@@ -1,9 +1,10 @@
 //! Matrix products in the precision of training.
 
-use super::{
+use tx_kernels::{
     bf16::{self, Split, Unit},
     matrix::{self, Matrix, Output, Write},
 };
+
 use crate::product_precision::ProductPrecision;
 
 /// Products on one thread with fewer multiplications than this, as in the attention of a short
@@ -53,7 +54,8 @@ pub fn multiply_here(
     write: Write,
 ) {
     let [a, b] = factors;
-    let is_small = a.rows * a.columns * b.columns < SINGLE_THRESHOLD;
+    let ([rows, inner], [_, columns]) = (a.shape(), b.shape());
+    let is_small = rows * inner * columns < SINGLE_THRESHOLD;
     match split(precision).filter(|_| !is_small) {
         None => matrix::multiply_here(a, b, factor, out, write),
         Some(split) => bf16::multiply_here(Unit::fastest(), split, factors, factor, out, write),

@@ -1,13 +1,15 @@
 //! Residual sum with dropout, `x + dropout(y)`, and its backward pass.
 
 use burn::backend::flex::FlexTensor;
+use tx_kernels::{
+    rows::{copy_pieces, each_piece, per_piece},
+    vector::vectorized,
+};
 
 use super::{
     HashedMask,
     flex::{floats, rows, tensor, writable},
-    rows::{copy_pieces, each_piece, per_piece},
 };
-use crate::vector::vectorized;
 
 /// Computes `x + dropout(y)`.
 ///

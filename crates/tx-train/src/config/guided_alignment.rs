@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct GuidedAlignmentConfig {
     /// Weight of the loss of the alignment.
     pub weight: f64,
-    /// Decoder layer, from 1; the last by default, which `translate align` reads.
+    /// Decoder layer, from 1; the last by default. The bundle records it, so that alignments read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<usize>,
 }
@@ -21,6 +21,11 @@ impl Default for GuidedAlignmentConfig {
 }
 
 impl GuidedAlignmentConfig {
+    /// Returns the layer, from 1, of a decoder with so many layers.
+    pub(crate) fn layer_of(&self, decoder_layers: usize) -> usize {
+        self.layer.unwrap_or(decoder_layers)
+    }
+
     pub(super) fn problems(&self, decoder_layers: usize) -> Vec<String> {
         let mut problems = Vec::new();
         let Self { weight, layer } = self;

@@ -7,7 +7,7 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::LanguageModelBatch;
-use tx_infer::{Cancellation, InferError, Sampling, SearchOptions, generator::Prompt};
+use tx_infer::{Cancellation, Generator, InferError, Sampling, SearchOptions, generator::Prompt};
 
 use super::{
     model::TrainedLanguageModel,
@@ -80,7 +80,7 @@ impl LanguageModeling {
             return Ok(Vec::new());
         }
         let bundle = self.bundle.bundle(model.model.clone());
-        let generator = bundle.into_generator(&self.device.clone().into());
+        let generator = Generator::from_module(&bundle, &self.device.clone().into());
         let sampling = Sampling { seed: self.seed, ..Sampling::default() };
         let options =
             SearchOptions { beam: 1, sampling: Some(sampling), ..SearchOptions::default() };

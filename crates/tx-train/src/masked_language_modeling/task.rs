@@ -7,7 +7,7 @@ use std::{
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_data::MaskedBatch;
-use tx_infer::InferError;
+use tx_infer::{FillMask, InferError};
 use tx_text::special::MASK_TOKEN;
 
 use super::{
@@ -76,7 +76,7 @@ impl MaskedLanguageModeling {
             return Ok(Vec::new());
         }
         let bundle = self.bundle.bundle(model.model.clone());
-        let fill_mask = bundle.into_fill_mask(&self.device.clone().into());
+        let fill_mask = FillMask::from_module(&bundle, &self.device.clone().into());
         let masked: Vec<&str> = self.samples.iter().map(|(masked, _)| &**masked).collect();
         let filled = match fill_mask.fill_batch(&masked) {
             Err(InferError::NotFinite { .. }) => Vec::new(),

@@ -5,12 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tx_infer::{TaskKind, figure::escape, file::write_whole};
-
-use self::{
-    attention::picture,
-    chart::{Series, chart},
+use tx_infer::{
+    TaskKind,
+    figure::{
+        chart::{Chart, Series},
+        escape,
+    },
+    file::write_whole,
 };
+
+use self::attention::picture;
 use super::{parameters::RecordedParameters, progress::clock};
 use crate::{
     classification::report::ClassificationReport,
@@ -24,7 +28,6 @@ use crate::{
 };
 
 mod attention;
-mod chart;
 
 /// Name of the report in a run folder.
 const FILE: &str = "report.html";
@@ -32,16 +35,13 @@ const FILE: &str = "report.html";
 const SHOWN: usize = 12;
 
 const STYLE: &str = "
-:root { color-scheme: light dark; --line: #8886; --first: #1668b8; --second: #c8501e; }
-@media (prefers-color-scheme: dark) { :root { --first: #6cb2f5; --second: #f59a6c; } }
+:root { color-scheme: light dark; --line: #8886; --weight: #1668b8; }
+@media (prefers-color-scheme: dark) { :root { --weight: #6cb2f5; } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1200px; margin: 2em auto; padding: 0 1em; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(440px, 1fr)); gap: 1.5em; }
-figure { margin: 0; } figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: currentColor; }
-svg.attention rect { fill: var(--first); stroke: var(--line); stroke-width: .5; }
-polyline { fill: none; stroke-width: 1.6; } .first { stroke: var(--first); color: var(--first); }
-.second { stroke: var(--second); color: var(--second); } circle.second { fill: var(--second); }
-.grid { stroke: var(--line); stroke-width: 1; } .key { font-weight: 400; margin-left: 1em; }
+svg { width: 100%; height: auto; }
+svg.attention text { font-size: 12px; fill: currentColor; }
+svg.attention rect { fill: var(--weight); stroke: var(--line); stroke-width: .5; }
 table { border-collapse: collapse; width: 100%; margin: .5em 0 1.5em; }
 td, th { border-bottom: 1px solid var(--line); padding: .25em .6em; text-align: left; vertical-align: top; }
 td.number, th.number { text-align: right; white-space: nowrap; }
@@ -79,30 +79,38 @@ pub(crate) fn write_as<R: ValidationReport>(run: &Path) -> Result<PathBuf, Train
     Ok(path)
 }
 
-/// Points of a chart: update and value of each record that has one.
+/// Line of a chart: update and value of each record that has one.
 fn series<R>(
     records: &[Record<R>],
-    name: &'static str,
+    name: &str,
     value: impl Fn(&Record<R>) -> Option<f64>,
 ) -> Series {
-    let points = records
+    let points: Vec<_> = records
         .iter()
         .filter_map(|record| Some((record.step() as f64, value(record)?)))
         .filter(|(_, value)| value.is_finite())
         .collect();
-    Series { name, points }
+    Series { name: name.into(), points, marks: Vec::new() }
+}
+
+/// Chart over the updates, without lines that have no point; `None` if none has.
+fn chart<const N: usize>(title: String, series: [Series; N]) -> Option<Chart> {
+    let series: Vec<Series> = series.into_iter().filter(|line| !line.points.is_empty()).collect();
+    let x_axis = "update".into();
+    (!series.is_empty()).then(|| Chart { title, x_axis, series, ..Chart::default() })
 }
 
 /// Charts of the metrics of validations; loss and accuracy include those of training.
-fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<(String, Series, Series)> {
+fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<Chart> {
     let Some(first) = records.iter().find_map(report) else { return Vec::new() };
     let charted = first.figures().into_iter().filter(|figure| figure.key != "perplexity");
     let unit = R::UNIT;
-    let chart = |Figure { key, title, format, .. }: Figure| {
-        let validation = series(records, "validation", |record| {
+    let of_figure = |Figure { key, title, format, .. }: Figure| {
+        let mut validation = series(records, "validation", |record| {
             let figures = report(record)?.figures();
             figures.iter().find(|figure| figure.key == key).map(|figure| figure.value)
         });
+        validation.marks = validation.points.clone();
         let training = series(records, "training", |record| match record {
             // Like the loss of validations, without label smoothing.
             Record::Training { nll, .. } if key == "loss" => Some(*nll),
@@ -115,9 +123,9 @@ fn validation_charts<R: ValidationReport>(records: &[Record<R>]) -> Vec<(String,
             (_, Format::Percent) => format!("{title}, %"),
             (_, Format::Fraction | Format::Decimals(_)) => title.into(),
         };
-        (title, training, validation)
+        chart(title, [training, validation])
     };
-    charted.map(chart).collect()
+    charted.filter_map(of_figure).collect()
 }
 
 fn page<R: ValidationReport>(
@@ -127,17 +135,17 @@ fn page<R: ValidationReport>(
     parameters: Option<RecordedParameters>,
 ) -> String {
     let training = |title: String, value: fn(&Record<R>) -> Option<f64>| {
-        (title, series(records, "training", value), Series { name: "", points: Vec::new() })
+        chart(title, [series(records, "training", value)])
     };
     let mut charts = validation_charts(records);
     if charts.is_empty() {
         let title = format!("Loss, nats per {}", R::UNIT);
-        charts.push(training(title, |record| match record {
+        charts.extend(training(title, |record| match record {
             Record::Training { loss, .. } => Some(*loss),
             Record::Validation { .. } => None,
         }));
     }
-    charts.extend([
+    let of_updates = [
         training("Learning rate".into(), |record| match record {
             Record::Training { learning_rate, .. } => Some(*learning_rate),
             Record::Validation { .. } => None,
@@ -158,9 +166,9 @@ fn page<R: ValidationReport>(
             Record::Training { device_megabytes, .. } => *device_megabytes,
             Record::Validation { .. } => None,
         }),
-    ]);
-    let charts: String =
-        charts.iter().map(|(title, first, second)| chart(title, first, second)).collect();
+    ];
+    charts.extend(of_updates.into_iter().flatten());
+    let charts: String = charts.iter().map(Chart::svg).collect();
     let name = escape(name);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

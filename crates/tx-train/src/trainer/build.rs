@@ -8,7 +8,7 @@ use burn::{
     tensor::Device,
     train::{Learner, TrainLoader, ValidLoader},
 };
-use tx_infer::{ModelTask, bundle::save_tokenizers};
+use tx_infer::{ModelTask, SearchOptions, bundle::save_tokenizers};
 
 use super::{
     encoder::{continue_bundle, start_from_bundle},
@@ -106,7 +106,7 @@ pub(super) fn build<R: TaskRun>(
             .as_ref()
             .and_then(|lineage| lineage.languages.clone())
             .or_else(|| summary.languages.clone()),
-        search: lineage.and_then(|lineage| lineage.search),
+        search: search_options(config, lineage.and_then(|lineage| lineage.search)),
         provenance,
     };
     let parts =
@@ -199,6 +199,14 @@ fn load_checkpoint<M: Trainable>(
     let RunState { epoch, step, .. } = state;
     settings.print(&format!("resuming after epoch {epoch}{within} (update {step})"));
     Ok(average)
+}
+
+/// Returns the default search options of a bundle: those of the `parent` that the run continues, and
+/// the decoder layer that guided alignment trains.
+fn search_options(config: &TrainConfig, parent: Option<SearchOptions>) -> Option<SearchOptions> {
+    let Some(guided) = &config.train.guided_alignment else { return parent };
+    let attention_layer = Some(guided.layer_of(config.model.decoder_layers));
+    Some(SearchOptions { attention_layer, ..parent.unwrap_or_default() })
 }
 
 /// Returns the origin of a bundle, for information.

@@ -9,9 +9,7 @@ use burn::{
 };
 use tx_model::kernels::sum_of_squares;
 
-use super::{
-    device_gradients::DeviceGradients, flat_gradients::FlatGradients, update_seeds::UpdateSeeds,
-};
+use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
 use crate::{
     ranks::{Alone, Ranks},
     task::{Batch, BatchLoss, BatchOf, StepOutput, Trainable},
@@ -91,8 +89,7 @@ pub fn compute_gradients<M: Trainable>(
 /// On one rank, losses, counts and the gradient norm are read back together at the end, which is the
 /// only synchronization of an update. It precedes the optimizer step because a result that is not
 /// finite must not change the weights; a GPU then runs the optimizer step while the caller reports.
-/// On several ranks, all gradients are added up in one vector: in the memory of the devices if the
-/// ranks can, or else read back.
+/// On several ranks, all gradients are read back and added up in one vector.
 pub fn compute_update<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
@@ -120,24 +117,12 @@ fn compute_on_ranks<M: Trainable>(
 ) -> UpdateGradients {
     let (gradients, losses) = accumulate(model, batches, settings);
     let (read, _) = read(losses, None);
-    let device = settings.devices.first().map(|device| device.clone().inner());
-    let factor = |norm| clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
-    if let Some(device) = device.filter(|device| settings.ranks.adds_on(device)) {
-        let sum = DeviceGradients::sum(model, gradients, read, settings.ranks, &device);
-        let (norm, reducing) = (sum.norm, sum.seconds);
-        let output = sum.output().with_counts(&settings.counts);
-        return UpdateGradients {
-            gradients: sum.scaled(model, factor(norm)),
-            output,
-            norm,
-            reducing,
-        };
-    }
     let mut flat = FlatGradients::read(model, &gradients, read);
     drop(gradients);
     let reducing = flat.reduce(settings.ranks);
     let norm = flat.norm();
-    let gradients = flat.scaled(model, factor(norm));
+    let factor = clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
+    let gradients = flat.scaled(model, factor);
     let output = flat.output().with_counts(&settings.counts);
     UpdateGradients { gradients, output, norm, reducing }
 }
@@ -463,8 +448,8 @@ pub(crate) mod tests {
                     UpdateSettings { devices, clip_norm, ranks: &ranks, counts, seeds: None };
                 compute_update(&model, batches, &settings)
             };
-            for found in [Threads::run(3, update), Threads::run_on_devices(3, update)] {
-                found.iter().for_each(|found| assert_same(&model, &whole, found));
+            for found in Threads::run(3, update) {
+                assert_same(&model, &whole, &found);
             }
         }
     }

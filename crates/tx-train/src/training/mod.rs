@@ -8,7 +8,6 @@ pub mod precision;
 pub mod schedule;
 pub mod update_seeds;
 
-mod device_gradients;
 mod flat_gradients;
 pub(crate) mod layer_norms;
 mod weights_hash;

@@ -84,7 +84,7 @@ impl TaskRun for PairData {
         let teachers =
             train.distill.as_ref().map(|distill| Teachers::open(distill, config, device));
         let guided_alignment = train.guided_alignment.as_ref().map(|guided| GuidedAlignment {
-            layer: guided.layer.unwrap_or(config.model.decoder_layers).saturating_sub(1),
+            layer: guided.layer_of(config.model.decoder_layers).saturating_sub(1),
             weight: guided.weight,
         });
         Ok(Seq2Seq::new(model, train.label_smoothing)

@@ -293,8 +293,7 @@ impl Validator {
         stop: &Arc<AtomicBool>,
     ) -> Result<(Validation, StepOutput), TrainError> {
         let start = Instant::now();
-        let mut translator = bundle
-            .into_translator(&self.device.clone().into())
+        let mut translator = Translator::from_module(&bundle, &self.device.clone().into())
             .with_batch_tokens(self.batch_tokens);
         // The other options are those of the bundle that the run continues.
         let search = translator.options().clone().with_beam(self.config.beam);

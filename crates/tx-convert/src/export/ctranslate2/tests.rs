@@ -218,7 +218,7 @@ fn options_and_tokens_are_those_of_the_bundle() {
     assert_eq!(number("encoder/pre_norm"), [0]);
     assert_eq!(number("decoder/activation"), [0]);
     assert_eq!(number("decoder/num_heads"), [2, 0]);
-    assert_eq!(number("decoder/alignment_layer"), [0, 0]);
+    assert_eq!(number("decoder/alignment_layer"), [1, 0]);
     assert_eq!(number("decoder/start_from_zero_embedding"), [0]);
     let table = &model["encoder/position_encodings/encodings"];
     assert_eq!(table.0, [10, 8]);

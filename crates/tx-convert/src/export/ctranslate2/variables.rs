@@ -136,8 +136,8 @@ impl Builder<'_> {
 
     /// Variables of one stack only.
     fn options(&mut self) {
-        // Alignments of CTranslate2 and of tx: the mean of the heads of the last layer but one.
-        let layer = self.config.decoder_layers.saturating_sub(2);
+        // Alignments of CTranslate2 and of tx: the mean of the heads of one layer.
+        let layer = self.bundle.alignment_layer();
         self.add("decoder/alignment_layer", Value::I16(layer as i16));
         self.add("decoder/alignment_heads", Value::I16(self.config.n_heads as i16));
         for name in ["alibi", "alibi_use_positive_positions", "scale_alibi"] {

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     error::ConvertError,
-    import::{
-        detect::{self, Content},
-        source_files::SourceFiles,
-    },
+    import::detect::{self, Content},
     marian::flat_yaml::FlatYaml,
+    source_files::SourceFiles,
 };
 
 /// Files of a model.

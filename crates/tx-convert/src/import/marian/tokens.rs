@@ -17,8 +17,9 @@ use tx_text::{
 use super::files::{ModelFiles, is_sentencepiece};
 use crate::{
     error::ConvertError,
-    import::{source_files::SourceFiles, weight_map::RowOrder},
+    import::weight_map::RowOrder,
     marian::vocabulary::{self, Vocabulary},
+    source_files::SourceFiles,
 };
 
 /// End of a part of a word that another part follows, in vocabularies of subword-nmt.

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::options::Options;
-use crate::{
-    error::ConvertError,
-    import::{source_files::SourceFiles, tensors::Tensors},
-};
+use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
 
 /// A folder with the files that were read from it.
 pub(super) struct Folder {

@@ -1,6 +1,7 @@
 use std::{fs, path::Path};
 
 use tempfile::TempDir;
+use tx_engine::PackedTransformer;
 use tx_model::Tying;
 
 use crate::{
@@ -28,7 +29,7 @@ fn folders(tying: Tying) -> (TempDir, [std::path::PathBuf; 2]) {
 }
 
 fn logits(bundle: &Bundle, precision: Precision) -> Vec<f32> {
-    let model = bundle.packed_in(precision).unwrap();
+    let model = bundle.pack::<PackedTransformer>(precision).unwrap();
     let mut decoding = model.start(&[&[4, 5, 2], &[6, 2]]);
     [decoding.step_logits(&[1, 1]), decoding.step_logits(&[4, 5])].concat()
 }
@@ -95,7 +96,7 @@ fn copied_weights_do_not_depend_on_the_file() {
     assert_eq!(translate(), mapped);
     // Packing again, also in single precision, does not read the file either.
     for precision in [Precision::Int8, Precision::F32, Precision::Int8] {
-        copied.packed_in(precision).unwrap();
+        copied.pack::<PackedTransformer>(precision).unwrap();
     }
     assert_eq!(translate(), mapped);
     assert!(matches!(Bundle::open_copied(&path), Err(InferError::Weights { .. })));
@@ -116,7 +117,11 @@ fn a_changed_file_is_rejected_or_translates() {
         match Bundle::open(&path) {
             Err(_) => rejected += 1,
             Ok(bundle) => {
-                bundle.packed_in(Precision::Int8).unwrap().start(&[&[4, 2]]).step(&[1], &[], 2);
+                bundle.pack::<PackedTransformer>(Precision::Int8).unwrap().start(&[&[4, 2]]).step(
+                    &[1],
+                    &[],
+                    2,
+                );
             }
         }
     }

@@ -7,10 +7,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use safetensors::{Dtype, tensor::TensorInfo};
-use tx_model::{
-    Architecture, ModelConfig, VocabSizes, WeightShape,
-    packed::{MAX_INPUTS, QuantizedLayout, QuantizedTable, QuantizedWeight, SharedBytes},
-};
+use tx_engine::QuantizedLayout;
+use tx_kernels::{MAX_INPUTS, QuantizedTable, QuantizedWeight, SharedBytes};
+use tx_model::{Architecture, ModelConfig, VocabSizes, WeightShape};
 
 use super::{WeightsFile, values};
 use crate::error::InferError;
@@ -77,7 +76,7 @@ pub(in crate::bundle) fn too_many_inputs(
     architecture: Architecture,
     vocab: VocabSizes,
 ) -> Option<String> {
-    let layouts = config.quantized_layouts(architecture, vocab);
+    let layouts = QuantizedLayout::of_weights(config, architecture, vocab);
     let too_many = |(weight, layout): &(WeightShape, QuantizedLayout)| match layout {
         QuantizedLayout::Panels { inputs, .. } if *inputs > MAX_INPUTS => Some(format!(
             "weight `{}` has {inputs} inputs; int8 allows at most {MAX_INPUTS}",

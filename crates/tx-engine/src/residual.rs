@@ -1,0 +1,110 @@
+//! Layer normalization, and the residual connection around every sub-layer.
+
+use tx_kernels::{formulas::moments, vector::vectorized};
+use tx_model::config::NormPlacement;
+
+use crate::{linear::Linear, source::Packer};
+
+/// Layer normalization over the features of each row.
+#[derive(Debug, Clone)]
+pub(crate) struct PackedNorm {
+    /// `[d_model]`
+    pub(crate) gamma: Vec<f32>,
+    /// `[d_model]`
+    pub(crate) beta: Vec<f32>,
+    /// Added to the variance.
+    pub(crate) epsilon: f32,
+}
+
+impl PackedNorm {
+    /// Packs the norm at path `name`.
+    fn pack(packer: &Packer<'_>, name: &str) -> Self {
+        Self {
+            gamma: packer.weight(&format!("{name}.gamma")).into_owned(),
+            beta: packer.weight(&format!("{name}.beta")).into_owned(),
+            epsilon: packer.config.norm_epsilon as f32,
+        }
+    }
+
+    /// Packs the norm after a whole stack, if the configuration has one.
+    pub(crate) fn pack_final(packer: &Packer<'_>, stack: &str) -> Option<Self> {
+        packer.config.norm.has_final_norm().then(|| Self::pack(packer, &format!("{stack}.norm")))
+    }
+
+    /// `x = (x - mean) / √(variance + ε) · γ + β`, row by row.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[rows, d_model]`
+    pub(crate) fn normalize(&self, x: &mut [f32]) {
+        let features = self.gamma.len();
+        vectorized(
+            #[inline(always)]
+            || {
+                for row in x.chunks_exact_mut(features) {
+                    let (mean, scale) = moments(row, self.epsilon);
+                    for ((x, gamma), beta) in row.iter_mut().zip(&self.gamma).zip(&self.beta) {
+                        *x = ((*x - mean) * scale).mul_add(*gamma, *beta);
+                    }
+                }
+            },
+        );
+    }
+}
+
+/// Residual connection around a sub-layer, as `Residual` on tensors.
+#[derive(Debug, Clone)]
+pub(crate) struct PackedResidual {
+    norm: PackedNorm,
+    placement: NormPlacement,
+}
+
+impl PackedResidual {
+    /// Packs the residual connection at path `name`.
+    pub(crate) fn pack(packer: &Packer<'_>, name: &str) -> Self {
+        let norm = PackedNorm::pack(packer, &format!("{name}.norm"));
+        Self { norm, placement: packer.config.norm }
+    }
+
+    /// Returns the input of the sub-layer: `x`, normalized into the buffer `normalized` in
+    /// pre-norm.
+    pub(crate) fn enter<'a>(&self, x: &'a [f32], normalized: &'a mut Vec<f32>) -> &'a [f32] {
+        match self.placement {
+            NormPlacement::Pre => {
+                normalized.clear();
+                normalized.extend_from_slice(x);
+                self.norm.normalize(normalized);
+                normalized
+            }
+            NormPlacement::Post | NormPlacement::SublayerOutput => x,
+        }
+    }
+
+    /// Adds the output of the sub-layer to its input `x`.
+    ///
+    /// The sub-layer ends with the product of `inner` and `outer`. It is added to `x` directly if
+    /// the placement of the norm allows that, and computed in the buffer `output` otherwise.
+    pub(crate) fn leave(
+        &self,
+        x: &mut [f32],
+        inner: &[f32],
+        outer: &Linear,
+        output: &mut Vec<f32>,
+    ) {
+        match self.placement {
+            NormPlacement::Pre => outer.add_product(inner, x),
+            NormPlacement::Post => {
+                outer.add_product(inner, x);
+                self.norm.normalize(x);
+            }
+            NormPlacement::SublayerOutput => {
+                output.resize(x.len(), 0.0);
+                outer.product_of(inner, output);
+                self.norm.normalize(output);
+                for (x, y) in x.iter_mut().zip(output) {
+                    *x += *y;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Weights of a model that is ready to compute, on the packed engine or on a device of Burn.
+
+use std::sync::Arc;
+
+#[cfg(feature = "burn")]
+use burn::tensor::DType;
+
+#[cfg(feature = "burn")]
+use crate::{
+    device::{Device, in_host_memory},
+    model::BundleModel,
+};
+use crate::{model::PackedModel, scheduler::Placement};
+
+/// Weights of a model. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) enum Weights<M: PackedModel> {
+    /// Weights of the packed engine.
+    Packed(Arc<M>),
+    /// A module and its device.
+    #[cfg(feature = "burn")]
+    Module(Arc<M::Module>, burn::tensor::Device),
+}
+
+impl<M: PackedModel> Weights<M> {
+    /// Uses the weights of a module, which is on `device`. [`Device::Cpu`] packs weights in single
+    /// precision. Other devices, and other dtypes on the CPU, compute with tensors.
+    #[cfg(feature = "burn")]
+    pub(crate) fn of_module(module: &M::Module, device: &Device) -> Self {
+        if *device == Device::Cpu && module.dtype() == DType::F32 {
+            return Self::Packed(M::from_module(module).into());
+        }
+        Self::Module(module.clone().into(), device.to_burn())
+    }
+
+    /// Use of threads by the model.
+    pub(crate) fn placement(&self) -> Placement {
+        match self {
+            Self::Packed(_) => Placement::Threads,
+            #[cfg(feature = "burn")]
+            Self::Module(_, device) if in_host_memory(device) => Placement::Host,
+            #[cfg(feature = "burn")]
+            Self::Module(..) => Placement::Gpu,
+        }
+    }
+}

@@ -127,7 +127,7 @@ fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
 
 #[test]
 fn no_library_turns_on_a_backend() {
-    let libraries = [
+    for package in [
         "tx-text",
         "tx-data",
         "tx-eval",
@@ -138,8 +138,7 @@ fn no_library_turns_on_a_backend() {
         "tx-markup",
         "tx-serve",
         "tx-train",
-    ];
-    for package in libraries {
+    ] {
         let reached = tree(package);
         for backend in ["burn-flex", "burn-ndarray", "burn-wgpu", "burn-cuda"] {
             // Burn's Learner always enables `flex`.

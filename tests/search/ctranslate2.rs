@@ -65,6 +65,8 @@ fn search_results_equal_those_of_ctranslate2() {
             options.max_len_ratio = 0.0;
             options.max_repeats = 0;
             options.max_len_extra = limit;
+            // The layer of the exported model, of two.
+            options.attention_layer.get_or_insert(1);
             if search["options"].get("beam").is_none() {
                 options.beam = 5;
                 options.n_best = 5;

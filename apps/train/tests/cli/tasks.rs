@@ -130,7 +130,7 @@ fn the_report_of_a_classifier_has_its_tables_and_escapes_labels() {
         "<th>label / predicted</th><th class=\"number\">&lt;b&gt;&amp;</th>",
         "<td>&lt;b&gt;&amp;</td><td class=\"number\">6</td>",
         "<h2>Classes of the best model</h2>",
-        "<figcaption>Macro F1",
+        "<title>Macro F1",
         "<polyline",
     ] {
         assert!(page.contains(text), "no `{text}` in\n{page}");

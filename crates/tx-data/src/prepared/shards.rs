@@ -85,24 +85,12 @@ pub fn prepare_shards(
         failed: AtomicBool::new(false),
         states: Mutex::new(vec![State::Open; inputs.files.len()]),
     };
-    let (sender, receiver) = mpsc::channel::<String>();
-    thread::scope(|scope| {
-        let start = |_| {
-            let (sender, work) = (sender.clone(), &work);
-            // The receiver lives until all senders are dropped.
-            scope.spawn(move || work.run(&|line: String| drop(sender.send(line))))
-        };
-        let threads = inputs.threads.clamp(1, inputs.files.len().max(1));
-        let threads: Vec<_> = (0..threads).map(start).collect();
-        drop(sender);
-        receiver.iter().for_each(|line| say(&line));
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
-        };
-        // All threads are waited for; the first error is returned.
-        let results: Vec<Result<(), DataError>> = threads.into_iter().map(join).collect();
-        results.into_iter().collect::<Result<(), _>>()
-    })?;
+    // A caller that is the only thread of Rayon's pool must not wait for threads that need the pool.
+    let threads = inputs.threads.min(inputs.files.len()).min(rayon::current_num_threads());
+    match threads {
+        0 | 1 => work.run(&|line: String| say(&line))?,
+        _ => work.run_on(threads, say)?,
+    }
     write_manifest(inputs, folder)?;
     PreparedCorpus::open(folder)
 }
@@ -138,6 +126,26 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Prepares shards until all are complete.
+    /// Prepares shards on several threads. All are waited for; the first error is returned.
+    fn run_on(&self, threads: usize, say: &dyn Fn(&str)) -> Result<(), DataError> {
+        let (sender, receiver) = mpsc::channel::<String>();
+        thread::scope(|scope| {
+            let start = |_| {
+                let sender = sender.clone();
+                // The receiver lives until all senders are dropped.
+                scope.spawn(move || self.run(&|line: String| drop(sender.send(line))))
+            };
+            let threads: Vec<_> = (0..threads).map(start).collect();
+            drop(sender);
+            receiver.iter().for_each(|line| say(&line));
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+            };
+            let results: Vec<Result<(), DataError>> = threads.into_iter().map(join).collect();
+            results.into_iter().collect()
+        })
+    }
+
     fn run(&self, say: &dyn Fn(String)) -> Result<(), DataError> {
         let result = self.prepare_all(say);
         if result.is_err() {

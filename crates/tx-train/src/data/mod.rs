@@ -2,10 +2,12 @@
 
 mod run_data;
 
-mod encode;
-mod language_tokens;
+mod given;
 mod open;
 mod prepared;
+
+mod encode;
+mod language_tokens;
 mod validation;
 mod vocabulary;
 

@@ -12,8 +12,8 @@ use tx_text::SentencePair;
 use super::{
     DataAccess,
     fingerprints::Fingerprints,
+    given::{ValidationText, given},
     prepared, print_annotations, print_overlap,
-    validation::{self, ValidationText},
 };
 use crate::{
     config::{CorpusConfig, TrainConfig},
@@ -126,7 +126,7 @@ pub(crate) fn load(
     match &config.data.corpora()[..] {
         [entry, ..] if !config.data.has_lists() => {
             access.print_columns(config, entry);
-            let given = validation::given(config, access)?;
+            let given = given(config, access)?;
             let given = given.into_iter().flat_map(|set| set.pairs).collect();
             clean(config, entry, given, "", access)
         }

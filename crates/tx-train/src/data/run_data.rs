@@ -5,6 +5,7 @@ use tx_data::Mixture;
 use super::{
     DataAccess, Known,
     encode::{encode, mix},
+    given::given,
     open::open,
     summary::{CorpusSummary, DataSummary, ReplaySummary},
     validation::{self, ValidationSet},
@@ -32,7 +33,7 @@ impl PairData {
         known: Known,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        let given = validation::given(config, access)?;
+        let given = given(config, access)?;
         let corpora = open(config, &given, access)?;
         let vocabulary = vocabulary(config, known, &corpora, access)?;
         let mut encoded = encode(config, &corpora, &vocabulary, access)?;

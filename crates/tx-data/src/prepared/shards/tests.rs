@@ -86,6 +86,20 @@ fn hashes(corpus: &PreparedCorpus) -> Vec<(String, FileHash)> {
     files.filter(|(name, _)| !name.ends_with(CORPUS)).collect()
 }
 
+/// A caller within a pool of one thread waits for no thread that needs the pool.
+#[test]
+fn one_thread_prepares_all_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = files(folder.path());
+    let tokenizer = tokenizer();
+    let prepare = |name: &str| {
+        let path = folder.path().join(name);
+        hashes(&prepare_in(&path, &files, &preparation(&tokenizer), &|_| {}).unwrap())
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(pool.install(|| prepare("one")), prepare("several"));
+}
+
 /// Without duplicates across shards, and with a vocabulary from all pairs, the pairs and their order
 /// are those of one corpus with all pairs; so are the batches, the counts and the tokenizers.
 #[test]

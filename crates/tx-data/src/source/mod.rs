@@ -7,7 +7,6 @@ pub mod generated;
 pub mod limits;
 pub mod local;
 pub mod pairs;
-pub mod phrasebook;
 
 #[cfg(feature = "sources")]
 pub mod named;
@@ -42,6 +41,7 @@ mod tmx;
 pub mod error;
 
 pub use pairs::Pairs;
+pub use tx_phrasebook as phrasebook;
 
 #[cfg(test)]
 #[cfg(feature = "sources")]

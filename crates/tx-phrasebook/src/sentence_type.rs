@@ -60,7 +60,7 @@ impl SentenceType {
 /// negated command does not occur.
 ///
 /// ```
-/// use tx_data::source::phrasebook::typed_training;
+/// use tx_phrasebook::typed_training;
 ///
 /// let pairs = typed_training(8, 1);
 /// let labels: Vec<&str> = pairs.iter().map(|pair| pair.target.as_str()).collect();

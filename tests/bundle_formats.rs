@@ -170,7 +170,7 @@ fn with_languages(tokenizer: &Tokenizer) -> Tokenizer {
 /// Writes the fixture of the newest format.
 fn write_fixture() {
     let talkative = |bundle: &ModuleBundle| {
-        let found = search_outputs(Translator::from_module(&bundle, &Device::Cpu));
+        let found = search_outputs(Translator::from_module(bundle, &Device::Cpu));
         let lengths =
             found.iter().filter_map(|found| Some(found.hypotheses.first()?.hypothesis.ids.len()));
         lengths.clone().all(|length| (4..20).contains(&length)) && lengths.count() == 4

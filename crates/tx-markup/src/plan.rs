@@ -125,7 +125,8 @@ impl Plan {
             Format::Text | Format::Cdata => {
                 let text = options.line_breaks.apply(text);
                 let segment = placeholders::without_markup(&text);
-                let segments = normalized(segment, WhiteSpace::Kept, options.format);
+                let blocks = placeholders::blocks(&segment.text);
+                let segments = normalized(&segment, &blocks, WhiteSpace::Kept, options.format);
                 let part = |segment| Document::Segment { segment, format: options.format };
                 segments.into_iter().map(part).collect()
             }

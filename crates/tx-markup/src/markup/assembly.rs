@@ -1,7 +1,7 @@
 //! Parts of a document, which a reader adds one after another.
 
 use super::{
-    Format, Inline, InlineKind, Part, Segment, has_words,
+    Format, Inline, InlineKind, Part, Segment, has_words, placeholders,
     segment::{WhiteSpace, normalized},
 };
 
@@ -52,7 +52,8 @@ impl Assembly {
 
     /// Adds a paragraph.
     pub(super) fn segments(&mut self, segment: Segment, white_space: WhiteSpace, format: Format) {
-        let segments = normalized(segment, white_space, format);
+        let blocks = placeholders::blocks(&segment.text);
+        let segments = normalized(&segment, &blocks, white_space, format);
         self.parts.extend(segments.into_iter().map(|segment| Part::Segment { segment, format }));
     }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use tx_infer::tx_text::spacing::is_unspaced;
 
-use super::{Format, Inline, InlineKind, Segment, Space, Spacing, partners, placeholders};
+use super::{Format, Inline, InlineKind, Segment, Space, Spacing, partners};
 
 /// Treatment of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +27,16 @@ pub enum WhiteSpace {
 /// Maximum number of bytes of the text of a footnote mark.
 const MAX_MARK: usize = 24;
 
-/// Brings a segment with all of its white space into the form that a model reads. The result is several
-/// segments if it has borders between texts.
-pub fn normalized(segment: Segment, white_space: WhiteSpace, format: Format) -> Vec<Segment> {
-    let blocks = placeholders::blocks(&segment.text);
+/// Brings a segment with all of its white space into the form that a model reads, with atoms in place of
+/// `blocks`, ranges of its text. The result is several segments if it has borders between texts.
+pub fn normalized(
+    segment: &Segment,
+    blocks: &[Range<usize>],
+    white_space: WhiteSpace,
+    format: Format,
+) -> Vec<Segment> {
     let mut builder = Builder { divides: true, ..Builder::default() };
-    feed(&segment, &blocks, white_space, format, &mut builder);
+    feed(segment, blocks, white_space, format, &mut builder);
     builder.finish()
 }
 

@@ -52,7 +52,7 @@ mod cli {
     mod sweeping;
     // Several training corpora and validation sets.
     mod corpora;
-    // What corpora have in common, however they are written.
+    // Options of all forms of training data.
     mod mixing;
     // Weights and word alignments of pairs.
     mod annotations;

@@ -1,5 +1,4 @@
-//! What corpora of a run have in common, however they are written: keys of their own, lists,
-//! replay.
+//! Options of all forms of training data: keys of their own, lists, replay.
 
 use tx_infer::BundleInfo;
 

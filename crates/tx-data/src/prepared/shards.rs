@@ -86,10 +86,9 @@ pub fn prepare_shards(
         states: Mutex::new(vec![State::Open; inputs.files.len()]),
     };
     // A caller that is the only thread of Rayon's pool must not wait for threads that need the pool.
-    let threads = inputs.threads.min(inputs.files.len()).min(rayon::current_num_threads());
-    match threads {
-        0 | 1 => work.run(&|line: String| say(&line))?,
-        _ => work.run_on(threads, say)?,
+    match rayon::current_num_threads() {
+        1 => work.run(&|line: String| say(&line))?,
+        _ => work.run_on(inputs.threads.clamp(1, inputs.files.len().max(1)), say)?,
     }
     write_manifest(inputs, folder)?;
     PreparedCorpus::open(folder)

@@ -23,6 +23,7 @@ use tx_model::{
     Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Tying,
 };
+use tx_text::Ends;
 
 use super::{ExportFormat, new_folder::NewFolder};
 use crate::{
@@ -95,6 +96,13 @@ fn problems(bundle: &Bundle) -> Vec<String> {
     let mut refuse = |key: &str, value: &str, supported: &str| {
         problems.push(format!("`{key}` = {value}: Marian has {supported}"));
     };
+    let Ends { bos, eos } = bundle.tokenizers.source.ends();
+    if bos {
+        refuse("tokenizer.source_bos", "true", "sources without `<bos>`");
+    }
+    if !eos {
+        refuse("tokenizer.source_eos", "false", "sources with `<eos>`");
+    }
     match config.norm {
         NormPlacement::Pre | NormPlacement::Post => {}
         NormPlacement::SublayerOutput => {

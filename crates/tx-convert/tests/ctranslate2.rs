@@ -8,10 +8,11 @@
 
 use std::{
     fs,
-    io::{Cursor, Write},
+    io::{Cursor, Read, Write},
     path::{Path, PathBuf},
 };
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tx_convert::{
@@ -19,7 +20,7 @@ use tx_convert::{
     export::export,
     import::{ImportOptions, import, import_with},
 };
-use tx_infer::{Bundle, Cancellation, Device, SearchOptions};
+use tx_infer::{Bundle, Cancellation, Device, LanguagePlacement, SearchOptions, Translator};
 use tx_model::{Activation, DecoderStart, NormPlacement, Positions, SinusoidFormula, Tying};
 use tx_text::special::{BOS, EOS, UNK};
 use zip::{ZipWriter, write::SimpleFileOptions};
@@ -142,21 +143,23 @@ fn an_exported_model_is_imported_again() {
     }
 }
 
+/// A SentencePiece model and its pieces, except for the special ones.
+fn pieces() -> (Vec<u8>, Vec<String>) {
+    let path = fixtures().parent().unwrap().join("transformers/bpe.model.gz");
+    let mut model = Vec::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_end(&mut model).unwrap();
+    let mut pieces = tx_text::sentencepiece_pieces(&model).unwrap();
+    pieces.retain(|piece| !["<s>", "</s>", "<unk>"].contains(&piece.as_str()));
+    (model, pieces)
+}
+
 /// A package with its folder, as Argos Translate unpacks it, and as one file.
 #[test]
 fn packages_have_languages_and_search_options() {
-    let pieces = fixtures().parent().unwrap().join("transformers/bpe.model.gz");
-    let mut model = Vec::new();
-    std::io::Read::read_to_end(
-        &mut flate2::read::GzDecoder::new(fs::File::open(pieces).unwrap()),
-        &mut model,
-    )
-    .unwrap();
-    let tokens = tx_text::sentencepiece_pieces(&model).unwrap();
+    let (model, pieces) = pieces();
     // The vocabulary of the fixture has eleven words; the package has as many pieces instead.
     let special = ["<blank>", "<s>", "</s>", "<unk>"].map(str::to_owned);
-    let pieces = tokens.into_iter().filter(|piece| !special.contains(piece)).take(11);
-    let vocabulary: Vec<String> = special.iter().cloned().chain(pieces).collect();
+    let vocabulary: Vec<String> = special.into_iter().chain(pieces).take(15).collect();
     let metadata = json!({ "from_code": "en", "to_code": "it", "target_prefix": "" });
     let read = |name: &str| fs::read(fixtures().join("pre").join(name)).unwrap();
     let files = [
@@ -188,6 +191,46 @@ fn packages_have_languages_and_search_options() {
         assert_eq!((search.beam, search.length_penalty, search.replace_unknown), (4, 0.2, true));
         let ids = bundle.tokenizers.source.encode("hello").unwrap();
         assert_ne!(ids.last(), Some(&EOS));
+    }
+}
+
+/// Words of the fixture are replaced by tokens of languages, of OPUS-MT and of NLLB, and by pieces.
+#[test]
+fn tokens_of_languages_are_found() {
+    let (model, pieces) = pieces();
+    for (codes, placement, token, ends) in [
+        (&[">>de<<", ">>fr<<"][..], LanguagePlacement::TargetInSource, ">>fr<<", false),
+        (
+            &["deu_Latn", "eng_Latn", "fra_Latn", "zho_Hans"],
+            LanguagePlacement::BothSides,
+            "eng_Latn",
+            true,
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["model.bin", "config.json"] {
+            fs::copy(fixtures().join("pre").join(name), folder.path().join(name)).unwrap();
+        }
+        let special = ["<pad>", "<s>", "</s>", "<unk>"].iter().chain(codes);
+        let tokens = special.map(|it| (*it).to_owned()).chain(pieces.iter().cloned());
+        let tokens = serde_json::to_string(&tokens.take(15).collect::<Vec<_>>()).unwrap();
+        fs::write(folder.path().join("shared_vocabulary.json"), tokens).unwrap();
+        fs::write(folder.path().join("sentencepiece.model"), &model).unwrap();
+        let (_output, bundle) = bundle(folder.path());
+        let languages = bundle.languages.as_ref().unwrap();
+        assert_eq!(languages.placement, placement);
+        let (source, target) = match placement {
+            LanguagePlacement::TargetInSource => (None, "fr"),
+            LanguagePlacement::BothSides => (Some("eng_Latn"), "fra_Latn"),
+        };
+        let translator = Translator::new(&bundle, &Device::Cpu).unwrap();
+        let translator = translator.with_languages(source, Some(target)).unwrap();
+        let read = translator.texts().source("hello").unwrap();
+        assert_eq!(read.tokens[0], token);
+        assert_eq!(read.tokens.last().unwrap() == "<eos>", ends);
+        // A text within a sentence is not the token of a language.
+        let typed = bundle.tokenizers.source.encode(&format!("x {token}")).unwrap();
+        assert!(!typed.contains(&bundle.tokenizers.source.special_id(token).unwrap()));
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use tx_infer::{LanguagePlacement, Languages};
 use tx_model::{Tying, VocabSizes};
 use tx_text::{
     Ends, Tokenizers,
@@ -48,10 +49,14 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let rows = [model.source_rows(), model.target_rows()];
     let names = settings.names();
     let mut sides = found.read(&mut files, rows, names)?;
-    let ends = Ends {
-        bos: settings.add_source_bos,
-        eos: options.source_eos.unwrap_or(settings.add_source_eos),
+    let languages = match &sides {
+        Vocabularies::Own(_) => None,
+        Vocabularies::Listed(_, languages) => languages.clone(),
     };
+    // Programs around models with a language on each side, M2M-100 and NLLB, add `<eos>`.
+    let both = |it: &Languages| it.placement == LanguagePlacement::BothSides;
+    let adds_eos = settings.add_source_eos || languages.as_ref().is_some_and(both);
+    let ends = Ends { bos: settings.add_source_bos, eos: options.source_eos.unwrap_or(adds_eos) };
     let (tokenizers, orders) = match &mut sides {
         Vocabularies::Own(tokenizers) => {
             let orders = [&tokenizers.source, &tokenizers.target].map(|tokenizer| {
@@ -59,7 +64,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
             });
             (tokenizers.clone(), orders)
         }
-        Vocabularies::Listed([source, target]) => {
+        Vocabularies::Listed([source, target], _) => {
             check(target, names).map_err(problem)?;
             let tokenizers = Tokenizers {
                 source: source.tokenizer(ends)?,
@@ -82,6 +87,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let mut import =
         Import::new(ImportFormat::CTranslate2, from, &files, config, tokenizers, weights);
     import.notes = notes;
+    import.languages = languages;
     import.search = Some(package.search());
     import.pair = package.pair();
     import.unpacked = package.into_unpacked();
@@ -99,7 +105,7 @@ fn check(target: &SideTokens, names: [&str; SPECIAL_TOKENS.len()]) -> Result<(),
 /// Notes about texts that the model reads in another form.
 fn notes(sides: &Vocabularies, ends: Ends, options: &ImportOptions) -> Vec<String> {
     let mut notes = Vec::new();
-    let Vocabularies::Listed(sides) = sides else { return notes };
+    let Vocabularies::Listed(sides, _) = sides else { return notes };
     if sides.iter().any(SideTokens::has_marked_parts) {
         notes.push(
             "the vocabulary has parts of words with the mark `@@`, and the bundle reads and writes \

@@ -11,7 +11,7 @@ use tx_text::{
     special::{EOS, SPECIAL_TOKENS, UNK},
 };
 
-use super::weight_map::RowOrder;
+use super::{transformers::languages::is_marian, weight_map::RowOrder};
 use crate::error::ConvertError;
 
 /// End of a part of a word that another part follows, in vocabularies of subword-nmt.
@@ -119,8 +119,9 @@ impl SideTokens {
         let Self { tokens, special, .. } = self;
         match &self.model {
             Some(model) => {
-                let vocabulary =
-                    SentencePieceVocabulary { tokens, special, leading_code: false, ends };
+                // Text may start with the token of a language of OPUS-MT.
+                let leading_code = special.iter().any(|token| is_marian(token));
+                let vocabulary = SentencePieceVocabulary { tokens, special, leading_code, ends };
                 Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
             }
             None => {

@@ -1,13 +1,23 @@
 //! Files of a model: weights, options, vocabularies and what divides text.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
-use tx_text::{Tokenizer, Tokenizers, sentencepiece_pieces, special::SPECIAL_TOKENS};
+use tx_infer::Languages;
+use tx_text::{
+    Tokenizer, Tokenizers, sentencepiece_pieces,
+    special::{PAD, SPECIAL_TOKENS},
+};
 
 use super::MODEL;
 use crate::{
     error::ConvertError,
-    import::side_tokens::{Listed, SideTokens},
+    import::{
+        side_tokens::{Listed, SideTokens},
+        transformers::languages::of_tokens,
+    },
     source_files::SourceFiles,
 };
 
@@ -39,8 +49,8 @@ pub(super) struct ModelFiles {
 pub(super) enum Vocabularies {
     /// Those of a bundle that tx exported.
     Own(Tokenizers),
-    /// Those of other programs.
-    Listed([SideTokens; 2]),
+    /// Those of other programs, with the languages that they have tokens of.
+    Listed([SideTokens; 2], Option<Languages>),
 }
 
 impl ModelFiles {
@@ -125,18 +135,28 @@ impl ModelFiles {
             };
             return Ok(Vocabularies::Own(Tokenizers { source: open(0)?, target: open(1)? }));
         }
+        // At spaces, a text could be divided into the token of a language.
+        let languages = lists.first().filter(|_| self.pieces.is_some());
+        let languages = languages.and_then(|tokens| of_tokens(tokens));
+        let codes = languages.iter().flat_map(|it| it.target.iter().map(|code| it.token_of(code)));
+        let codes: Vec<String> = codes.collect();
         let mut side = |side: usize, tokens: Vec<String>| {
+            let mut names = names;
+            if tokens.iter().any(|token| token == SPECIAL_TOKENS[PAD as usize]) {
+                names[PAD as usize] = SPECIAL_TOKENS[PAD as usize];
+            }
+            let known: HashSet<&String> = tokens.iter().collect();
+            let codes = codes.iter().filter(|code| known.contains(code)).cloned();
             let path = &self.vocabularies[side];
             let problem = |problem: String| ConvertError::File { path: path.clone(), problem };
             let model = match &self.pieces {
                 Some(paths) => Some(files.bytes(&paths[side])?),
                 None => None,
             };
-            let special = names.iter().map(|name| (*name).to_owned()).collect();
+            let special = names.iter().map(|name| (*name).to_owned()).chain(codes).collect();
             if let Some(model) = &model {
                 // Otherwise all of a text would be unknown.
                 let pieces = sentencepiece_pieces(model).map_err(|it| problem(it.to_string()))?;
-                let known: std::collections::HashSet<&String> = tokens.iter().collect();
                 if !pieces.iter().any(|piece| piece.chars().count() > 2 && known.contains(piece)) {
                     return Err(problem(
                         "it has none of the pieces of the SentencePiece model".to_owned(),
@@ -148,7 +168,7 @@ impl ModelFiles {
         };
         let [source, target]: [Vec<String>; 2] =
             lists.try_into().unwrap_or_else(|_| [Vec::new(), Vec::new()]);
-        Ok(Vocabularies::Listed([side(0, source)?, side(1, target)?]))
+        Ok(Vocabularies::Listed([side(0, source)?, side(1, target)?], languages))
     }
 }
 

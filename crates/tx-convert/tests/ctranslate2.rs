@@ -25,7 +25,7 @@ use tx_model::{Activation, DecoderStart, NormPlacement, Positions, SinusoidFormu
 use tx_text::special::{BOS, EOS, UNK};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
-const MODELS: [&str; 3] = ["pre", "post", "gated"];
+const MODELS: [&str; 4] = ["pre", "post", "gated", "final"];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ctranslate2")
@@ -110,6 +110,7 @@ fn the_configuration_is_that_of_the_model() {
     assert_eq!(post.config.sinusoids.formula, SinusoidFormula::Paper);
     let gated = find("gated");
     assert_eq!((gated.config.activation, gated.config.norm_epsilon), (Activation::Gated, 1e-6));
+    assert_eq!(find("final").config.norm, NormPlacement::PostFinal);
     for (import, ends) in [(&pre, [false; 2]), (&post, [false, true]), (&gated, [true, false])] {
         let ids = import.tokenizers.source.encode("dog").unwrap();
         assert_eq!([ids.first() == Some(&BOS), ids.last() == Some(&EOS)], ends);

@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 14] = [
+const MODELS: [&[&str]; 15] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -135,6 +135,11 @@ const MODELS: [&[&str]; 14] = [
         "ctranslate2/gated/config.json",
         "ctranslate2/gated/source_vocabulary.json",
         "ctranslate2/gated/target_vocabulary.json",
+    ],
+    &[
+        "ctranslate2/final/model.bin",
+        "ctranslate2/final/config.json",
+        "ctranslate2/final/shared_vocabulary.json",
     ],
 ];
 

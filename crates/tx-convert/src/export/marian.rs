@@ -105,6 +105,7 @@ fn problems(bundle: &Bundle) -> Vec<String> {
     }
     match config.norm {
         NormPlacement::Pre | NormPlacement::Post => {}
+        NormPlacement::PostFinal => refuse("norm", "\"post-final\"", "\"pre\" and \"post\""),
         NormPlacement::SublayerOutput => {
             refuse("norm", "\"sublayer-output\"", "\"pre\" and \"post\"");
         }
@@ -168,7 +169,7 @@ fn layers(bundle: &Bundle, problems: &mut Vec<String>) -> Layers {
     match (norm, activation) {
         (NormPlacement::Pre, _) | (_, Activation::Gelu) => Layers::New,
         (
-            NormPlacement::Post | NormPlacement::SublayerOutput,
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput,
             Activation::Relu | Activation::Swish | Activation::Gated,
         ) => Layers::Legacy,
     }

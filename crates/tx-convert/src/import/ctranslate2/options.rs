@@ -189,12 +189,18 @@ impl Model<'_> {
             }
         };
         let final_norms = stacks.map(|stack| self.has(&format!("{stack}/layer_norm/gamma")));
-        if final_norms != [pre_norm; 2] {
-            options.problems.push(format!(
-                "`pre_norm` = {pre_norm} with{} a norm after the last layer",
-                if pre_norm { "out" } else { "" }
-            ));
-        }
+        let norm = match (pre_norm, final_norms) {
+            (true, [true, true]) => NormPlacement::Pre,
+            (false, [true, true]) => NormPlacement::PostFinal,
+            (false, [false, false]) => NormPlacement::Post,
+            (true, _) | (false, _) => {
+                options.problems.push(format!(
+                    "`pre_norm` = {pre_norm} with a norm after the last layer of [encoder, decoder]: \
+                     {final_norms:?}"
+                ));
+                NormPlacement::Post
+            }
+        };
         let d_model = self.size(TARGET_EMBEDDING, 1);
         let positions = options.positions(d_model, n_heads);
         let config = ModelConfig {
@@ -204,7 +210,7 @@ impl Model<'_> {
             encoder_layers: self.layers("encoder"),
             decoder_layers: self.layers("decoder"),
             max_len: positions.max_len,
-            norm: if pre_norm { NormPlacement::Pre } else { NormPlacement::Post },
+            norm,
             norm_epsilon: settings.layer_norm_epsilon.unwrap_or(NORM_EPSILON),
             positions: positions.kind,
             // CTranslate2's own formula; that of a table is found in its values.

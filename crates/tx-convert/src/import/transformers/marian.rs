@@ -197,7 +197,7 @@ impl Shape {
         add_layers(&mut map, config);
         match config.norm {
             NormPlacement::Pre => add_final_norms(&mut map, config),
-            NormPlacement::Post | NormPlacement::SublayerOutput => {}
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => {}
         }
         for stack in ["encoder", "decoder"] {
             let name = format!("model.{stack}.embed_positions.weight");

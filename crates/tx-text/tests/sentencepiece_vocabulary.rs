@@ -128,7 +128,7 @@ fn a_leading_code_is_one_token() {
             tokens: &tokens,
             special: &special,
             leading_code,
-            ends: Ends::EOS,
+            ends: Ends::SOURCE,
         };
         Tokenizer::from_sentencepiece(&file, vocabulary).unwrap()
     };

@@ -79,8 +79,10 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     let weights = map.finish(&config, vocab)?;
     let suppressed = tokens::suppressed(&target);
     let parts = parts_note([&source, &target], &found.merges);
-    let tokenizers =
-        Tokenizers { source: source.tokenizer(Ends::EOS)?, target: target.tokenizer(Ends::BOTH)? };
+    let tokenizers = Tokenizers {
+        source: source.tokenizer(Ends::SOURCE)?,
+        target: target.tokenizer(Ends::BOTH)?,
+    };
     let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
     let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
     import.search = Some(search);

@@ -222,7 +222,7 @@ pub(super) fn ends(inner: &Inner) -> Result<Ends, String> {
     let text = Some("text");
     match pieces.as_slice() {
         [first] if *first == text => Ok(Ends { bos: false, eos: false }),
-        [first, last] if *first == text && *last == eos => Ok(Ends::EOS),
+        [first, last] if *first == text && *last == eos => Ok(Ends::SOURCE),
         [first, last] if *first == bos && *last == text => Ok(Ends { bos: true, eos: false }),
         [first, middle, last] if *first == bos && *middle == text && *last == eos => Ok(Ends::BOTH),
         _ => Err(format!(

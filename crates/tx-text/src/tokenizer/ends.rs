@@ -15,7 +15,7 @@ impl Ends {
     /// `<bos>` and `<eos>`, as targets have them.
     pub const BOTH: Self = Self { bos: true, eos: true };
     /// `<eos>`, as sources usually have it.
-    pub const EOS: Self = Self { bos: false, eos: true };
+    pub const SOURCE: Self = Self { bos: false, eos: true };
 
     /// Adds the special tokens to `items`, which `of_id` makes.
     pub(super) fn around<T>(self, items: Vec<T>, of_id: impl Fn(u32) -> T) -> Vec<T> {

@@ -17,7 +17,7 @@ pub(super) fn problem(bundle: &Bundle) -> Option<String> {
         (None, None) => None,
         (Some(_), Some(_)) if source.has_leading_code() => None,
         (Some(_), Some(_)) if source.has_own_pieces() && target.has_own_pieces() => {
-            (source.ends() != Ends::EOS).then(|| {
+            (source.ends() != Ends::SOURCE).then(|| {
                 "the source has other special tokens than `<eos>`, which the tokenizer of SentencePiece \
                  models adds"
                     .into()

@@ -178,5 +178,5 @@ fn tokenizers(
         Tokenizer::from_sentencepiece(model, vocabulary)
             .map_err(|error| folder.problem(MODEL, error.to_string()))
     };
-    Ok(Tokenizers { source: tokenizer(Ends::EOS)?, target: tokenizer(Ends::BOTH)? })
+    Ok(Tokenizers { source: tokenizer(Ends::SOURCE)?, target: tokenizer(Ends::BOTH)? })
 }

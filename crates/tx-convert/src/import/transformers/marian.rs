@@ -276,7 +276,7 @@ fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, Conv
             .map_err(|error| folder.problem(name, error.to_string()))
     };
     let tokenizers = Tokenizers {
-        source: tokenizer("source.spm", &source.tokens, &special, Ends::EOS)?,
+        source: tokenizer("source.spm", &source.tokens, &special, Ends::SOURCE)?,
         target: tokenizer("target.spm", &target.tokens, &target_special, Ends::BOTH)?,
     };
     Ok(Vocabularies { source, target, tokenizers, languages, added })

@@ -13,7 +13,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     runner::{Runner, TaskModel, runner_methods},
-    scheduler::{Encoded, Placement, TextWork},
+    pool::{Encoded, Placement, TextWork},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
     weights::Weights,
 };

@@ -16,7 +16,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     runner::{Runner, TaskModel, runner_methods},
-    scheduler::{Encoded, Placement, TextWork},
+    pool::{Encoded, Placement, TextWork},
     tokens::{Tokens, on_one_line, readable, unknown_words},
     weights::Weights,
 };

@@ -16,7 +16,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
-    scheduler::{InOrder, Placement},
+    pool::{InOrder, Placement},
     search::{Engine, Hypothesis, SearchOptions},
     tokens::{Tokens, encode_prefix, on_one_line, unknown_words},
     weights::Weights,

@@ -47,7 +47,7 @@ pub mod tokens;
 mod bundle_engine;
 mod model;
 mod runner;
-mod scheduler;
+mod pool;
 mod weights;
 
 pub mod bench;

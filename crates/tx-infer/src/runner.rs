@@ -13,7 +13,7 @@ use crate::{
     error::InferError,
     model::PackedModel,
     precision::Precision,
-    scheduler::{Execution, InOrder, Placement, TextWork, Texts},
+    pool::{Execution, InOrder, Placement, TextWork, Texts},
     weights::Weights,
 };
 
@@ -135,7 +135,7 @@ macro_rules! runner_methods {
         impl $type {
             /// Default maximum number of tokens of a batch: see
             /// [`with_batch_tokens`](Self::with_batch_tokens).
-            pub const BATCH_TOKENS: usize = crate::scheduler::BATCH_TOKENS;
+            pub const BATCH_TOKENS: usize = crate::pool::BATCH_TOKENS;
 
             /// Opens the bundle in `folder`.
             ///
@@ -212,7 +212,7 @@ macro_rules! runner_methods {
             /// Returns `true` if computing in several threads is faster. A single tensor operation
             /// already uses all cores.
             pub fn gains_from_threads(&self) -> bool {
-                self.runner.execution.placement() == crate::scheduler::Placement::Threads
+                self.runner.execution.placement() == crate::pool::Placement::Threads
             }
 
             /// Returns the configuration of the model; of an ensemble, that of the first model with

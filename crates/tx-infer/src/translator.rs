@@ -19,7 +19,7 @@ use crate::{
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
-    scheduler::{InOrder, Placement},
+    pool::{InOrder, Placement},
     search::{Engine, SearchOptions},
     shortlist::Shortlist,
     weights::Weights,

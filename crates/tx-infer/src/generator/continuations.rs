@@ -6,7 +6,7 @@ use super::{Continuation, Model, Prompt};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    scheduler::{Batches, Claims, Limits, Task},
+    pool::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
 };
 

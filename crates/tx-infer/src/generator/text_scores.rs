@@ -5,7 +5,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     runner::Runner,
-    scheduler::{Encoded, TextWork, Texts},
+    pool::{Encoded, TextWork, Texts},
     tokens::encode_whole,
 };
 

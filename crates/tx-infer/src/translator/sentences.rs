@@ -9,7 +9,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     pair_tokenizer::SourceText,
-    scheduler::{Batches, Claims, Limits, Task},
+    pool::{Batches, Claims, Limits, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };

@@ -7,7 +7,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     runner::Runner,
-    scheduler::{Batches, Claims, Task},
+    pool::{Batches, Claims, Task},
 };
 
 /// Score of a given translation: the probability that the model assigns to it.

@@ -19,8 +19,8 @@
 //! anything (`tx_engine`), so a thread that runs one is never inside another thread's batch
 //! when a wake-up reaches it.
 
-mod batches;
-mod execution;
+mod fair_queue;
+mod placement;
 mod in_order;
 mod texts;
 
@@ -39,8 +39,8 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{cancellation::Cancellation, error::InferError};
-pub(crate) use batches::{Batches, Limits};
-pub(crate) use execution::{BATCH_TOKENS, Execution, Placement};
+pub(crate) use fair_queue::{Batches, Limits};
+pub(crate) use placement::{BATCH_TOKENS, Execution, Placement};
 pub(crate) use in_order::InOrder;
 pub(crate) use texts::{Encoded, TextWork, Texts};
 

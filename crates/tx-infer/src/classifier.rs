@@ -12,8 +12,8 @@ use crate::{
     bundle::Parts,
     cancellation::Cancellation,
     error::InferError,
+    pool::{Encoded, Placement, TextWork, Texts},
     runner::{Runner, TaskModel, runner_methods},
-    pool::{Encoded, Placement, TextWork},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
     weights::Weights,
 };
@@ -195,7 +195,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Texts<Self>>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Classification>, InferError> {
         let ids: Vec<&[u32]> = texts.iter().map(|text| &text.item.ids[..]).collect();
@@ -239,11 +239,11 @@ impl Model {
 
     fn classification(
         &self,
-        text: &Encoded<Item>,
+        text: &Encoded<'_, Texts<Self>>,
         logits: &[f32],
     ) -> Result<Classification, InferError> {
         if logits.iter().any(|logit| !logit.is_finite()) {
-            return Err(InferError::NotFinite { line: text.line });
+            return Err(InferError::NotFinite { line: text.line() });
         }
         let mut log_probabilities = logits.to_vec();
         log_softmax(&mut log_probabilities);

@@ -15,8 +15,8 @@ use crate::{
     bundle::Parts,
     cancellation::Cancellation,
     error::InferError,
+    pool::{Encoded, Placement, TextWork, Texts},
     runner::{Runner, TaskModel, runner_methods},
-    pool::{Encoded, Placement, TextWork},
     tokens::{Tokens, on_one_line, readable, unknown_words},
     weights::Weights,
 };
@@ -212,7 +212,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Texts<Self>>],
         cancellation: &Cancellation,
     ) -> Result<Vec<Filled>, InferError> {
         let mut found = Vec::with_capacity(texts.len());
@@ -260,7 +260,7 @@ impl Model {
     }
 
     /// Number of texts whose scores are computed together; at least 1.
-    fn texts_at_once(&self, texts: &[Encoded<Item>]) -> usize {
+    fn texts_at_once(&self, texts: &[Encoded<'_, Texts<Self>>]) -> usize {
         match &self.weights {
             // The packed engine computes the scores of a text at a time, at its masks only.
             Weights::Packed(_) => texts.len().max(1),
@@ -274,14 +274,18 @@ impl Model {
     }
 
     /// `logits`: `[masks, vocabulary]`
-    fn filled(&self, text: &Encoded<Item>, logits: &[f32]) -> Result<Filled, InferError> {
+    fn filled(
+        &self,
+        text: &Encoded<'_, Texts<Self>>,
+        logits: &[f32],
+    ) -> Result<Filled, InferError> {
         let Item { ids, masks, unknown } = &text.item;
         let mut ids = ids.clone();
         let mut filled = Vec::with_capacity(masks.len());
         let width = (logits.len() / masks.len().max(1)).max(1);
         for (position, logits) in masks.iter().zip(logits.chunks_exact(width)) {
             if logits.iter().any(|logit| !logit.is_finite()) {
-                return Err(InferError::NotFinite { line: text.line });
+                return Err(InferError::NotFinite { line: text.line() });
             }
             let tokens = self.likeliest(logits)?;
             if let Some(best) = tokens.first() {

@@ -15,8 +15,8 @@ use crate::{
     bundle::{Parts, check_same},
     cancellation::Cancellation,
     error::InferError,
-    runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
     pool::{InOrder, Placement},
+    runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
     search::{Engine, Hypothesis, SearchOptions},
     tokens::{Tokens, encode_prefix, on_one_line, unknown_words},
     weights::Weights,
@@ -143,12 +143,11 @@ impl Generator {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Continuation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Runner { model, execution } = &self.runner;
+        let Runner { model, pool } = &self.runner;
         model.check(options)?;
         let mut output = InOrder::new(prompts.len(), sink);
-        let limits = execution.limits(options.rows());
-        let prompts = Prompts::new(model.clone(), prompts, options.clone(), limits)?;
-        execution.scheduler.run(prompts, cancellation, |ready| output.put(ready))
+        let prompts = Prompts::new(model.clone(), prompts, options.clone())?;
+        pool.run(prompts, cancellation.child(), |ready| output.put(ready))
     }
 
     /// Computes the self-attention for a text.

@@ -1,111 +1,100 @@
-//! Calls of several threads on one thread pool.
+//! Threads and their queue, which calls and models share.
 //!
-//! The scheduler owns a rayon pool and a queue of calls. A thread of the pool claims one batch at a
-//! time, by fair queuing: each call has a virtual time, which its batches advance by their sizes,
-//! and the batch with the earliest virtual end is next. A new call starts at the time of the latest
-//! batch, so a short call passes long ones and no call waits forever. Threads without a batch take
-//! parts of the other threads' matrix products, as rayon distributes them.
+//! A pool owns threads of rayon and one [queue](fair_queue) of texts. A thread takes one batch at a
+//! time, which may mix texts of several calls. Threads without a batch take parts of the other
+//! threads' matrix products, as rayon distributes them, unless the model is too small for that.
 //!
 //! The caller's own thread runs a call of one batch if a batch may start and its products are too small
-//! to be shared: handing it over takes longer than a helper saves.
-//!
-//! While all threads work on batches that are much larger than a whole new call, the caller's own
-//! thread runs the call (see [`Queue::overtake`]), because the end of a batch may be a tenth of a
-//! second away.
+//! to be shared: handing it over takes longer than a helper saves. While all threads work on batches
+//! that are much larger than a whole new call, the caller's own thread runs the call, too (see
+//! [`Shared::own_thread`]), because the end of a batch may be a tenth of a second away. A call that is
+//! [submitted](crate::Translator::submit) never runs on the thread of its caller.
 //!
 //! A thread that waits for parts of its product never starts a batch. The wake-up job reaches it,
-//! since rayon runs jobs while a thread waits, but returns immediately (see [`IN_BATCH`]); the
-//! thread returns to the queue after its batch. Parts of products themselves do not wait for
-//! anything (`tx_engine`), so a thread that runs one is never inside another thread's batch
-//! when a wake-up reaches it.
+//! since rayon runs jobs while a thread waits, but is passed on to another thread (see [`IN_BATCH`]).
+//! Parts of products themselves do not wait for anything (`tx_engine`), so a thread that runs one is
+//! never inside another thread's batch when a wake-up reaches it.
 
+mod call;
 mod fair_queue;
-mod placement;
 mod in_order;
+mod load;
+mod placement;
 mod texts;
 
 use std::{
-    any::Any,
     cell::Cell,
-    fmt,
-    ops::Range,
-    panic::{self, AssertUnwindSafe},
+    fmt, panic,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         mpsc::{self, Sender},
     },
+    time::{Duration, Instant},
 };
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use tx_kernels::packed_matrix::without_helpers;
 
 use crate::{cancellation::Cancellation, error::InferError};
-pub(crate) use fair_queue::{Batches, Limits};
-pub(crate) use placement::{BATCH_TOKENS, Execution, Placement};
+pub use call::Failure;
+use call::{AnyCall, Call};
+pub(crate) use call::{Encoded, Results, Task};
+use fair_queue::{Batch, FairQueue};
 pub(crate) use in_order::InOrder;
-pub(crate) use texts::{Encoded, TextWork, Texts};
+pub(crate) use placement::Placement;
+pub(crate) use texts::{TextWork, Texts};
 
 thread_local! {
     /// Whether this thread is working on a batch.
     static IN_BATCH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Items of a call, which the threads of a scheduler claim in batches.
-pub(crate) trait Claims {
-    /// Number of items.
-    fn len(&self) -> usize;
-
-    /// Claims the next batch; `None` if all are claimed.
-    fn claim(&self) -> Option<Range<usize>>;
-
-    /// Returns the size of the batch that [`claim`](Self::claim) would return, in any unit of work;
-    /// 0 if there is none.
-    fn next_size(&self) -> usize;
-
-    /// Returns the size of all batches that are not claimed yet, in the same unit.
-    fn size(&self) -> usize;
+/// Threads and their queue. Clones share both; the threads start with the first call.
+///
+/// Each model has a pool of its own, unless [`Translator::with_pool`](crate::Translator::with_pool) and
+/// the like select one.
+///
+/// ```
+/// use tx_infer::Pool;
+///
+/// let pool = Pool::new(4).with_max_waiting(10_000);
+/// assert_eq!((pool.threads(), pool.waiting()), (4, 0));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    batch_tokens: usize,
+    max_waiting: usize,
 }
 
-/// The work of one call, in batches of items.
-pub(crate) trait Task: Send + Sync + 'static {
-    /// Result of an item.
-    type Output: Send;
-
-    /// Returns the items, each of which has one result.
-    fn items(&self) -> &dyn Claims;
-
-    /// Returns `true` if a batch is faster when threads without a batch take parts of it.
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    /// Works on a batch, and passes on its results with their indices.
-    ///
-    /// # Errors
-    ///
-    /// The first error of an item, or [`InferError::Cancelled`].
-    fn run(
-        &self,
-        batch: Range<usize>,
-        cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, Self::Output)>),
-    ) -> Result<(), InferError>;
+/// Urgency of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Priority {
+    /// Somebody waits for the result.
+    #[default]
+    Interactive,
+    /// A part of a long job, such as a document. Its texts count four times in fair queuing, and share
+    /// no batch with those of interactive calls.
+    Bulk,
 }
 
-/// A pool of threads and its queue. The threads start with the first call.
-#[derive(Debug)]
-pub(crate) struct Scheduler {
+/// Observer of the batches of a [`Pool`].
+pub trait Observer: Send + Sync {
+    /// A batch starts, whose texts have waited for so long.
+    fn started(&self, waits: &[Duration]);
+
+    /// A batch has ended after so long, and its results have been received.
+    fn ended(&self, duration: Duration);
+}
+
+struct Shared {
     threads: usize,
-    queue: Arc<Queue>,
+    observer: Option<Arc<dyn Observer>>,
+    state: Mutex<State>,
+    /// Is notified when a thread has nothing left to do.
+    idle: Condvar,
     /// `None` if the system cannot start threads.
     pool: OnceLock<Option<ThreadPool>>,
-}
-
-struct Queue {
-    /// Maximum number of concurrent batches of the pool.
-    max_batches: usize,
-    /// Whether callers may run short calls themselves.
-    allows_overtaking: bool,
-    state: Mutex<State>,
 }
 
 /// A call does not wait for batches that are at least this many times as large as the call.
@@ -113,54 +102,128 @@ const MUCH_LARGER: usize = 4;
 
 #[derive(Default)]
 struct State {
-    calls: Vec<Queued>,
-    /// Sizes of the batches in progress.
-    running: Vec<usize>,
-    /// Number of callers that run their call themselves.
+    queue: FairQueue,
+    /// Batches in progress.
+    running: Vec<Running>,
+    /// Number of callers that run their call themselves although all threads are busy.
     overtaking: usize,
-    /// Virtual time: start of the latest batch.
-    now: usize,
+    is_closed: bool,
 }
 
-/// A call in the queue.
-struct Queued {
-    call: Arc<dyn Call>,
-    /// Virtual start of its next batch.
-    start: usize,
+/// A batch in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Running {
+    size: usize,
+    texts: usize,
+    placement: Placement,
 }
 
-impl Scheduler {
-    /// Creates `threads` threads, which work on at most `max_batches` batches at a time. With
-    /// `allows_overtaking`, callers run short calls themselves while the threads work on much
-    /// larger batches, at most `max_batches` at a time.
-    pub(crate) fn new(threads: usize, max_batches: usize, allows_overtaking: bool) -> Self {
-        let queue =
-            Queue { max_batches: max_batches.max(1), allows_overtaking, state: Mutex::default() };
-        Self { threads: threads.max(1), queue: queue.into(), pool: OnceLock::new() }
+impl Priority {
+    /// Virtual time for a unit of work.
+    fn cost(self) -> u64 {
+        match self {
+            Self::Interactive => 1,
+            Self::Bulk => 4,
+        }
+    }
+}
+
+impl Pool {
+    /// Default maximum number of tokens of a batch.
+    pub const BATCH_TOKENS: usize = 4_096;
+
+    /// Creates a pool of `threads` threads, at least one.
+    pub fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared::new(threads.max(1), None));
+        Self { shared, batch_tokens: Self::BATCH_TOKENS, max_waiting: usize::MAX }
+    }
+
+    /// Creates a pool for a model. A GPU is used from a single thread.
+    pub(crate) fn of(placement: Placement, threads: usize) -> Self {
+        match placement {
+            Placement::Threads | Placement::Host => Self::new(threads),
+            Placement::Gpu => Self::new(1),
+        }
+    }
+
+    /// Sets the maximum number of tokens of a batch, padding and hypotheses counted
+    /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
+    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
+        Self { batch_tokens, ..self }
+    }
+
+    /// Sets the maximum number of waiting texts [default: no limit]. Further calls fail with
+    /// [`InferError::QueueFull`]; an empty queue accepts a call of any size.
+    pub fn with_max_waiting(self, max_waiting: usize) -> Self {
+        Self { max_waiting, ..self }
+    }
+
+    /// Reports all batches to `observer`. The result no longer shares its threads with clones of
+    /// `self`.
+    pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
+        let shared = Arc::new(Shared::new(self.shared.threads, Some(observer)));
+        Self { shared, ..self }
     }
 
     /// Number of threads.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads
+    pub fn threads(&self) -> usize {
+        self.shared.threads
     }
 
-    /// Maximum number of concurrent batches.
-    pub(crate) fn max_batches(&self) -> usize {
-        self.queue.max_batches
+    /// Maximum number of tokens of a batch.
+    pub fn batch_tokens(&self) -> usize {
+        self.batch_tokens
+    }
+
+    /// Number of waiting texts.
+    pub fn waiting(&self) -> usize {
+        self.shared.state().queue.waiting()
+    }
+
+    /// Refuses further calls with [`InferError::PoolClosed`]. The threads finish those that wait.
+    pub fn close(&self) {
+        self.shared.state().is_closed = true;
+    }
+
+    /// Waits until no text waits or is worked on.
+    pub fn wait(&self) {
+        let is_busy = |state: &mut State| state.queue.waiting() > 0 || !state.running.is_empty();
+        let state = self.shared.idle.wait_while(self.shared.state(), is_busy);
+        drop(state.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Returns `true` if the threads have started.
     #[cfg(test)]
     pub(crate) fn has_started(&self) -> bool {
-        self.pool.get().is_some()
+        self.shared.pool.get().is_some()
     }
 
-    /// Runs `task` and passes its results to `receive` on this thread.
+    /// Puts `task` into the queue. The threads of the pool pass its results to `receive`, until
+    /// `cancellation` is set.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
+    pub(crate) fn submit<T: Task>(
+        &self,
+        task: T,
+        priority: Priority,
+        cancellation: Cancellation,
+        receive: impl Fn(Results<T::Output>) + Send + Sync + 'static,
+    ) -> Result<(), InferError> {
+        let mut call = Call::new(task, self.batch_tokens, cancellation, receive);
+        call.load_mut().priority = priority;
+        call.load_mut().created = self.shared.observer.is_some().then(Instant::now);
+        self.shared.push(Arc::new(call), self.max_waiting)
+    }
+
+    /// Runs `task` and passes its results to `receive` on this thread. Sets `cancellation` at the end,
+    /// which therefore is that of this call alone.
     ///
     /// # Errors
     ///
     /// The first error of the task or of `receive`; [`InferError::Cancelled`] as soon as
-    /// `cancellation` is set.
+    /// `cancellation` is set; [`InferError::QueueFull`] and [`InferError::PoolClosed`].
     ///
     /// # Panics
     ///
@@ -168,59 +231,48 @@ impl Scheduler {
     pub(crate) fn run<T: Task, E: From<InferError>>(
         &self,
         task: T,
-        cancellation: &Cancellation,
+        cancellation: Cancellation,
         mut receive: impl FnMut(Vec<(usize, T::Output)>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut left = task.items().len();
+        let stop = StopOnDrop(cancellation.clone());
+        let (sender, receiver) = mpsc::channel();
+        let (own, hang_up, failed) = (sender.clone(), HangUp(sender), cancellation.clone());
+        let send = move |results: Results<T::Output>| {
+            let has_failed = results.iter().any(|(_, result)| result.is_err());
+            // Sending fails if the call has returned, which is fine.
+            drop(hang_up.0.send(Some(results)));
+            if has_failed {
+                failed.cancel();
+            }
+        };
+        let mut call = Call::new(task, self.batch_tokens, cancellation, send);
+        call.load_mut().created = self.shared.observer.is_some().then(Instant::now);
+        let mut left = call.load().texts.len();
         if left == 0 {
             return Ok(());
         }
-        let stop = StopOnDrop(cancellation.child());
-        let (sender, receiver) = mpsc::channel();
-        let own = sender.clone();
-        // Sending fails if the call has returned, which is fine.
-        let _listening = cancellation.listen(move || {
-            drop(own.send(Outcome::Failed(InferError::Cancelled)));
-        });
-        let call = Running { task, sender, stop: stop.0.clone() };
-        let items = call.task.items();
-        let (size, is_one_batch) = (items.size(), items.size() == items.next_size());
-        if is_one_batch && !call.task.is_shared() && self.queue.start(size) {
-            call.run_all();
-            if self.queue.finish(size) {
-                self.wake();
-            }
-        } else if let Some(_overtaking) = self.queue.overtake(size) {
-            call.run_all();
-        } else {
-            self.queue.push(Arc::new(call));
-            self.wake();
+        let _listening = stop.0.listen(move || drop(own.send(None)));
+        let call: Arc<dyn AnyCall> = Arc::new(call);
+        match self.shared.own_thread(&call) {
+            Some(own) => own.run(call),
+            None => self.shared.push(call, self.max_waiting)?,
         }
         while left > 0 {
-            match receiver.recv() {
-                Ok(Outcome::Ready(results)) => {
-                    left = left.saturating_sub(results.len());
-                    receive(results)?;
+            let Ok(Some(results)) = receiver.recv() else {
+                return Err(InferError::Cancelled.into());
+            };
+            left = left.saturating_sub(results.len());
+            let mut ready = Vec::with_capacity(results.len());
+            for (index, result) in results {
+                match result {
+                    Ok(output) => ready.push((index, output)),
+                    Err(Failure::Error(error)) => return Err(error.into()),
+                    Err(Failure::Panic(payload)) => panic::resume_unwind(payload),
                 }
-                Ok(Outcome::Failed(error)) => return Err(error.into()),
-                Ok(Outcome::Panicked(payload)) => panic::resume_unwind(payload),
-                // `Running` reports a call that left the queue with results missing.
-                Err(_) => return Err(InferError::Cancelled.into()),
             }
+            receive(ready)?;
         }
         Ok(())
-    }
-
-    /// Wakes the threads of the pool.
-    fn wake(&self) {
-        let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
-        match self.pool.get_or_init(new) {
-            Some(pool) => {
-                let queue = self.queue.clone();
-                pool.spawn_broadcast(move |_| queue.drain());
-            }
-            None => self.queue.drain(),
-        }
     }
 }
 
@@ -233,176 +285,226 @@ impl Drop for StopOnDrop {
     }
 }
 
-impl Queue {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+/// Wakes the caller when its call leaves the queue, perhaps with results missing. The channel stays
+/// open, because the listener for the cancellation has a sender too.
+struct HangUp<T>(Sender<Option<T>>);
+
+impl<T> Drop for HangUp<T> {
+    fn drop(&mut self) {
+        drop(self.0.send(None));
+    }
+}
+
+impl Shared {
+    fn new(threads: usize, observer: Option<Arc<dyn Observer>>) -> Self {
+        let (state, idle, pool) = Default::default();
+        Self { threads, observer, state, idle, pool }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, call: Arc<dyn Call>) {
-        let mut state = self.state();
-        let start = state.now;
-        state.calls.push(Queued { call, start });
-    }
-
-    /// Starts a batch of `size` on the thread of its caller, unless a call waits or the maximum number of
-    /// batches is in progress. Returns whether the batch may run.
-    fn start(&self, size: usize) -> bool {
-        let mut state = self.state();
-        let is_free = state.running.len() < self.max_batches && !state.is_waiting();
-        if is_free {
-            state.running.push(size);
-        }
-        is_free
-    }
-
-    /// Permits a caller to run its call of `size` itself while the returned value exists; `None` if
-    /// a thread of the pool is free, or will be soon.
-    fn overtake(&self, size: usize) -> Option<Overtaking<'_>> {
-        let mut state = self.state();
-        let is_urgent = self.allows_overtaking
-            && state.running.len() >= self.max_batches
-            && state.running.iter().all(|running| *running >= size.saturating_mul(MUCH_LARGER))
-            && state.overtaking < self.max_batches;
-        is_urgent.then(|| {
-            state.overtaking += 1;
-            Overtaking(self)
-        })
-    }
-
-    /// Works until there is nothing left to claim.
-    fn drain(&self) {
-        if IN_BATCH.replace(true) {
-            return;
-        }
-        while let Some((call, batch, size)) = self.claim() {
-            call.run(batch);
-            self.finish(size);
-        }
-        IN_BATCH.set(false);
-    }
-
-    /// Claims the batch with the earliest virtual end. Returns it with its size.
+    /// # Errors
     ///
-    /// If `max_batches` are in progress, their threads return here.
-    fn claim(&self) -> Option<(Arc<dyn Call>, Range<usize>, usize)> {
+    /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
+    fn push(self: &Arc<Self>, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
+        self.state().push(call, max)?;
+        self.wake();
+        Ok(())
+    }
+
+    /// Permits a caller to run its call itself while the returned value exists: a call of one batch that
+    /// no thread would help with, if a thread is free; or a call that is much smaller than the batches
+    /// of all threads.
+    fn own_thread(self: &Arc<Self>, call: &Arc<dyn AnyCall>) -> Option<OwnThread> {
+        let load = call.load();
+        let (size, texts, placement) = (load.size(), load.texts.len(), load.placement);
         let mut state = self.state();
-        if state.running.len() >= self.max_batches {
+        if !placement.is_parallel() || state.is_closed {
             return None;
         }
-        loop {
-            let end = |queued: &Queued| queued.start.saturating_add(queued.call.next_size());
-            let (index, _) =
-                state.calls.iter().enumerate().min_by_key(|(_, queued)| end(queued))?;
-            let Queued { call, start } = &state.calls[index];
-            let (call, start, size) = (call.clone(), *start, call.next_size());
-            match call.claim() {
-                Some(batch) => {
-                    state.now = state.now.max(start);
-                    state.calls[index].start = start.saturating_add(size);
-                    state.running.push(size);
-                    return Some((call, batch, size));
+        let is_free = state.running.len() < self.threads && state.queue.waiting() == 0;
+        let running = if !load.is_shared && is_free {
+            let mut queue = FairQueue::default();
+            queue.push(call.clone());
+            let others = state.running.iter().map(|running| running.texts).sum();
+            queue.take(others, self.threads, |_| true)?;
+            if queue.waiting() > 0 {
+                return None;
+            }
+            let running = Running { size, texts, placement };
+            state.running.push(running);
+            Some(running)
+        } else {
+            let least = size.saturating_mul(MUCH_LARGER);
+            let is_urgent = state.running.len() >= self.threads
+                && state.overtaking < self.threads
+                && state.running.iter().all(|running| running.size >= least);
+            if !is_urgent {
+                return None;
+            }
+            state.overtaking += 1;
+            None
+        };
+        Some(OwnThread { shared: self.clone(), running })
+    }
+
+    /// Wakes a thread of the pool.
+    fn wake(self: &Arc<Self>) {
+        let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
+        let shared = self.clone();
+        match self.pool.get_or_init(new) {
+            Some(pool) => pool.spawn(move || {
+                // A thread that waits for parts of its product leaves the batch to another one.
+                if !shared.work() && shared.state().can_start(shared.threads) {
+                    shared.wake();
                 }
-                None => drop(state.calls.remove(index)),
+            }),
+            None => {
+                shared.work();
             }
         }
     }
 
-    /// Records the end of a batch of `size`. Returns whether another one can be claimed.
-    fn finish(&self, size: usize) -> bool {
+    /// Works until there is nothing left to take. Returns `false` if this thread works on a batch
+    /// already.
+    fn work(self: &Arc<Self>) -> bool {
+        if IN_BATCH.replace(true) {
+            return false;
+        }
+        while let Some((batch, running)) = self.take() {
+            self.run(&batch);
+            self.finish(running);
+        }
+        IN_BATCH.set(false);
+        self.idle.notify_all();
+        true
+    }
+
+    /// Takes the next batch, and wakes another thread if there is one more.
+    ///
+    /// If all threads work on batches, they return here.
+    fn take(self: &Arc<Self>) -> Option<(Batch, Running)> {
         let mut state = self.state();
-        if let Some(index) = state.running.iter().position(|running| *running == size) {
+        let taken = state.take(self.threads)?;
+        let has_more = state.can_start(self.threads);
+        drop(state);
+        if has_more {
+            self.wake();
+        }
+        Some(taken)
+    }
+
+    /// Works on a batch on this thread.
+    fn run(&self, batch: &Batch) {
+        let Some((first, _)) = batch.texts.first() else { return };
+        let started = self.observer.as_ref().map(|observer| {
+            let now = Instant::now();
+            let wait = |(call, _): &(Arc<dyn AnyCall>, usize)| {
+                now.duration_since(call.load().created.unwrap_or(now))
+            };
+            observer.started(&batch.texts.iter().map(wait).collect::<Vec<_>>());
+            (observer, now)
+        });
+        match first.load().is_shared {
+            true => first.run(&batch.texts),
+            false => without_helpers(|| first.run(&batch.texts)),
+        }
+        if let Some((observer, started)) = started {
+            observer.ended(started.elapsed());
+        }
+    }
+
+    /// Records the end of a batch. Returns whether another one can be taken.
+    fn finish(&self, batch: Running) -> bool {
+        let mut state = self.state();
+        if let Some(index) = state.running.iter().position(|running| *running == batch) {
             state.running.swap_remove(index);
         }
-        state.is_waiting()
+        state.can_start(self.threads)
     }
 }
 
 impl State {
-    /// Returns `true` if a batch can be claimed.
-    fn is_waiting(&self) -> bool {
-        self.calls.iter().any(|queued| queued.call.next_size() > 0)
+    /// Adds the texts of a call to at most `max` others.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
+    fn push(&mut self, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
+        let (waiting, texts) = (self.queue.waiting(), call.load().texts.len());
+        if self.is_closed {
+            return Err(InferError::PoolClosed);
+        }
+        if waiting > 0 && waiting.saturating_add(texts) > max {
+            return Err(InferError::QueueFull);
+        }
+        self.queue.push(call);
+        Ok(())
+    }
+
+    /// Takes the next batch, unless all threads have one.
+    fn take(&mut self, threads: usize) -> Option<(Batch, Running)> {
+        if self.running.len() >= threads {
+            return None;
+        }
+        let texts = self.running.iter().map(|running| running.texts).sum();
+        let is_permitted = self.is_permitted();
+        let batch = self.queue.take(texts, threads, is_permitted)?;
+        let (first, _) = batch.texts.first()?;
+        let (texts, placement) = (batch.texts.len(), first.load().placement);
+        let running = Running { size: batch.size, texts, placement };
+        self.running.push(running);
+        Some((batch, running))
+    }
+
+    /// Returns `true` if a thread can take a batch.
+    fn can_start(&self, threads: usize) -> bool {
+        self.running.len() < threads && self.queue.has(self.is_permitted())
+    }
+
+    /// Placements of which a batch may start. Those that use all threads run one at a time.
+    fn is_permitted(&self) -> impl Fn(Placement) -> bool + use<> {
+        let is_alone = self.running.iter().all(|running| running.placement.is_parallel());
+        move |placement| placement.is_parallel() || is_alone
     }
 }
 
 /// Permission of a caller to run its call itself.
-struct Overtaking<'a>(&'a Queue);
+struct OwnThread {
+    shared: Arc<Shared>,
+    /// The batch, if it is one of those of the threads.
+    running: Option<Running>,
+}
 
-impl Drop for Overtaking<'_> {
-    fn drop(&mut self) {
-        self.0.state().overtaking -= 1;
+impl OwnThread {
+    fn run(self, call: Arc<dyn AnyCall>) {
+        let mut queue = FairQueue::default();
+        queue.push(call);
+        while let Some(batch) = queue.take(0, 1, |_| true) {
+            self.shared.run(&batch);
+        }
     }
 }
 
-impl fmt::Debug for Queue {
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        match self.running {
+            Some(running) => {
+                if self.shared.finish(running) {
+                    self.shared.wake();
+                }
+                self.shared.idle.notify_all();
+            }
+            None => self.shared.state().overtaking -= 1,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue").field("max_batches", &self.max_batches).finish_non_exhaustive()
-    }
-}
-
-/// The work of one call, without its type.
-trait Call: Send + Sync {
-    fn claim(&self) -> Option<Range<usize>>;
-    fn next_size(&self) -> usize;
-    fn run(&self, batch: Range<usize>);
-}
-
-/// Message of a pool thread to the caller.
-enum Outcome<T> {
-    Ready(Vec<(usize, T)>),
-    Failed(InferError),
-    Panicked(Box<dyn Any + Send>),
-}
-
-struct Running<T: Task> {
-    task: T,
-    sender: Sender<Outcome<T::Output>>,
-    stop: Cancellation,
-}
-
-impl<T: Task> Running<T> {
-    fn send(&self, outcome: Outcome<T::Output>) {
-        let is_last = !matches!(outcome, Outcome::Ready(_));
-        let is_unheard = self.sender.send(outcome).is_err();
-        if is_last || is_unheard {
-            self.stop.cancel();
-        }
-    }
-}
-
-impl<T: Task> Running<T> {
-    /// Runs all batches on this thread.
-    fn run_all(self) {
-        while let Some(batch) = Call::claim(&self) {
-            self.run(batch);
-        }
-    }
-}
-
-impl<T: Task> Drop for Running<T> {
-    /// Wakes the caller if results are missing: the call was canceled before all batches were
-    /// claimed. The channel stays open, because the listener for the cancellation has a sender too.
-    fn drop(&mut self) {
-        drop(self.sender.send(Outcome::Failed(InferError::Cancelled)));
-    }
-}
-
-impl<T: Task> Call for Running<T> {
-    fn claim(&self) -> Option<Range<usize>> {
-        if self.stop.is_cancelled() { None } else { self.task.items().claim() }
-    }
-
-    fn next_size(&self) -> usize {
-        self.task.items().next_size()
-    }
-
-    fn run(&self, batch: Range<usize>) {
-        let mut put = |results| self.send(Outcome::Ready(results));
-        let run = || self.task.run(batch, &self.stop, &mut put);
-        match panic::catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => self.send(Outcome::Failed(error)),
-            Err(payload) => self.send(Outcome::Panicked(payload)),
-        }
+        f.debug_struct("Shared").field("threads", &self.threads).finish_non_exhaustive()
     }
 }
 

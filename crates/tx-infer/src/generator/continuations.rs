@@ -1,12 +1,12 @@
-//! Prompts of one call, as batches of search requests.
+//! Prompts of one call, as search requests.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{Continuation, Model, Prompt};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    pool::{Batches, Claims, Limits, Task},
+    pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
 };
 
@@ -15,7 +15,6 @@ pub(super) struct Prompts {
     model: Arc<Model>,
     options: SearchOptions,
     texts: Vec<Text>,
-    batches: Batches,
 }
 
 /// An encoded prompt.
@@ -35,16 +34,13 @@ impl Prompts {
         model: Arc<Model>,
         prompts: &[Prompt<'_>],
         options: SearchOptions,
-        limits: Limits,
     ) -> Result<Self, InferError> {
         let text = |prompt: &Prompt<'_>| {
             let ids = model.encode_prompt(prompt)?;
             Ok(Text { text: prompt.text.to_owned(), ids, number: prompt.number })
         };
         let texts = prompts.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        let bytes = texts.iter().map(|text| text.text.len()).enumerate();
-        let batches = Batches::new(bytes, limits);
-        Ok(Self { model, options, texts, batches })
+        Ok(Self { model, options, texts })
     }
 
     fn continuation(
@@ -65,36 +61,43 @@ impl Prompts {
 }
 
 impl Task for Prompts {
+    /// Number of tokens.
+    type Item = usize;
     type Output = Continuation;
 
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn texts(&self) -> Vec<(usize, usize)> {
+        self.texts.iter().map(|text| text.text.len()).enumerate().collect()
+    }
+
+    fn rows(&self) -> usize {
+        self.options.rows()
+    }
+
+    fn placement(&self) -> Placement {
+        self.model.engine.placement()
+    }
+
+    fn encode(&self, index: usize) -> Result<usize, InferError> {
+        // `<bos>` is a token, too.
+        Ok(self.texts[index].ids.len() + 1)
+    }
+
+    fn tokens(tokens: &usize) -> usize {
+        *tokens
     }
 
     fn run(
         &self,
-        batch: Range<usize>,
+        texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, Continuation)>),
-    ) -> Result<(), InferError> {
-        let mut texts = self.batches.texts(batch.clone()).to_vec();
-        // `<bos>` is a token, too.
-        let tokens = |index: &usize| self.texts[*index].ids.len() + 1;
-        self.batches.learn(batch, texts.iter().map(tokens).sum());
-        for texts in self.batches.split(&mut texts, tokens) {
-            let request = |&index: &usize| {
-                let Text { ids, number, .. } = &self.texts[index];
-                Request { prefix: ids, ..Request::new(&[], *number) }
-            };
-            let requests: Vec<Request<'_>> = texts.iter().map(request).collect();
-            let engine = &self.model.engine;
-            let found = engine.search_requests(&requests, &self.options, cancellation)?;
-            let ready = texts
-                .iter()
-                .zip(found)
-                .map(|(&index, hypotheses)| Ok((index, self.continuation(index, hypotheses)?)));
-            put(ready.collect::<Result<Vec<_>, InferError>>()?);
-        }
-        Ok(())
+    ) -> Result<Vec<Continuation>, InferError> {
+        let request = |text: &Encoded<'_, Self>| {
+            let Text { ids, number, .. } = &self.texts[text.index];
+            Request { prefix: ids, ..Request::new(&[], *number) }
+        };
+        let requests: Vec<Request<'_>> = texts.iter().map(request).collect();
+        let found = self.model.engine.search_requests(&requests, &self.options, cancellation)?;
+        let texts = texts.iter().zip(found);
+        texts.map(|(text, hypotheses)| self.continuation(text.index, hypotheses)).collect()
     }
 }

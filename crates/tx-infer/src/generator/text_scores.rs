@@ -4,7 +4,6 @@ use super::{Generator, Model};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    runner::Runner,
     pool::{Encoded, TextWork, Texts},
     tokens::encode_whole,
 };
@@ -69,9 +68,8 @@ impl Generator {
         first: u64,
     ) -> Result<Vec<TextScore>, InferError> {
         let mut found = vec![TextScore::default(); texts.len()];
-        let Runner { model, execution } = &self.runner;
-        let task = Texts::new(model.clone(), texts, first, execution.limits(1), |_| true);
-        execution.scheduler.run(task, &Cancellation::new(), |ready| {
+        let task = Texts::new(self.runner.model.clone(), texts, first, |_| true);
+        self.runner.pool.run(task, Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;
@@ -108,7 +106,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Texts<Self>>],
         cancellation: &Cancellation,
     ) -> Result<Vec<TextScore>, InferError> {
         let ids: Vec<(&[u32], &[u32])> =
@@ -117,7 +115,7 @@ impl TextWork for Model {
         let found = found.map_err(|error| match error {
             InferError::NotFinite { line } => {
                 let text = texts.get(line.saturating_sub(1) as usize);
-                InferError::NotFinite { line: text.map_or(0, |text| text.line) }
+                InferError::NotFinite { line: text.map_or(0, |text| text.line()) }
             }
             error => error,
         })?;

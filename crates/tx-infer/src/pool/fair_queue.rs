@@ -1,186 +1,282 @@
-//! Batches of texts of similar length. Tokens are counted when a batch is claimed.
+//! Texts that wait, and the choice of the next batch.
+//!
+//! Texts are taken by fair queuing: each call has a virtual time, which its texts advance by their
+//! work, and the text of the call with the earliest virtual time is next. A new call starts at the
+//! time of the latest batch, so that a short one does not wait for a long one. The texts of a
+//! [bulk](Priority::Bulk) call advance its time faster.
+//!
+//! A batch has texts of calls that fit together, as far as its limits allow, and at most the share
+//! of one thread in all texts that wait or are worked on, so that no thread is free meanwhile.
 
-use std::{
-    cmp::Reverse,
-    ops::Range,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::Claims;
+use super::{Placement, call::AnyCall};
 
-/// Texts sorted by length and claimed in batches, longest first, so that the batch that takes the
-/// most memory runs first.
-#[derive(Debug)]
-pub(crate) struct Batches {
-    /// Indices of the texts.
-    order: Vec<usize>,
-    /// Bytes of the texts, in that order.
-    bytes: Vec<usize>,
-    limits: Limits,
-    progress: Mutex<Progress>,
+/// Texts that wait.
+#[derive(Default)]
+pub(super) struct FairQueue {
+    /// Groups of calls that fit into one batch.
+    groups: Vec<Group>,
+    /// Number of texts.
+    waiting: usize,
+    /// Virtual time of the latest batch.
+    now: u64,
+    next_id: u64,
 }
 
-/// Bounds of a batch.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Maximum number of tokens of all rows, padding included.
-    pub(crate) tokens: usize,
-    /// Rows of one text.
-    pub(crate) rows: usize,
-    /// Threads among which few texts are distributed evenly.
-    pub(crate) threads: usize,
+/// Calls by virtual time, then by age.
+#[derive(Default)]
+struct Group {
+    calls: BTreeMap<(u64, u64), Waiting>,
 }
 
-#[derive(Debug)]
-struct Progress {
-    claimed: usize,
-    /// Bytes of the texts tokenized so far, from which the tokens of the others are estimated.
-    bytes: usize,
-    tokens: usize,
+/// A call and the position of its next text.
+struct Waiting {
+    call: Arc<dyn AnyCall>,
+    next: usize,
 }
 
-impl Batches {
-    /// Creates the batches of texts, given by their indices and `bytes`.
-    pub(crate) fn new(bytes: impl IntoIterator<Item = (usize, usize)>, limits: Limits) -> Self {
-        let mut texts: Vec<(usize, usize)> = bytes.into_iter().collect();
-        texts.sort_by_key(|&(_, bytes)| Reverse(bytes));
-        let (order, bytes) = texts.into_iter().unzip();
-        // Four bytes per token are typical of subwords; used until the first batch is tokenized.
-        let progress = Progress { claimed: 0, bytes: 4, tokens: 1 };
-        Self { order, bytes, limits, progress: progress.into() }
+/// Texts that are worked on together.
+pub(super) struct Batch {
+    /// Calls, with the positions of their texts; at least one.
+    pub(super) texts: Vec<(Arc<dyn AnyCall>, usize)>,
+    /// Estimated tokens, times rows.
+    pub(super) size: usize,
+}
+
+impl FairQueue {
+    /// Number of texts.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
     }
 
-    fn size_of(&self, texts: Range<usize>) -> usize {
-        // An empty text takes time, too.
-        let bytes: usize = self.bytes[texts].iter().map(|bytes| bytes.saturating_add(1)).sum();
-        bytes.saturating_mul(self.limits.rows.max(1))
+    /// Returns `true` if a text of a permitted placement waits.
+    pub(super) fn has(&self, is_permitted: impl Fn(Placement) -> bool) -> bool {
+        let mut firsts = self.groups.iter().filter_map(Group::first);
+        firsts.any(|(_, first)| is_permitted(first.call.load().placement))
     }
 
-    /// Returns the first unclaimed texts that are likely to keep the limits; `None` if all texts
-    /// are claimed.
-    fn next(&self, progress: &Progress) -> Option<Range<usize>> {
-        let start = progress.claimed;
-        let longest = *self.bytes.get(start)?;
-        let estimate = longest.saturating_mul(progress.tokens) / progress.bytes + 1;
-        let fair_share = self.order.len().div_ceil(self.limits.threads.max(1));
-        let count = self.limits.count(estimate).min(fair_share).min(self.order.len() - start);
-        Some(start..start + count)
+    /// Adds the texts of a call.
+    pub(super) fn push(&mut self, call: Arc<dyn AnyCall>) {
+        if call.load().texts.is_empty() {
+            return;
+        }
+        self.waiting += call.load().texts.len();
+        let key = (self.now, self.next_id);
+        self.next_id += 1;
+        let fits = |group: &Group| group.first().is_some_and(|(_, first)| first.call.fits(&*call));
+        let index = self.groups.iter().position(fits).unwrap_or_else(|| {
+            self.groups.push(Group::default());
+            self.groups.len() - 1
+        });
+        self.groups[index].calls.insert(key, Waiting { call, next: 0 });
     }
 
-    /// Indices of the texts of a batch.
-    pub(crate) fn texts(&self, batch: Range<usize>) -> &[usize] {
-        &self.order[batch]
+    /// Takes the next batch of a permitted placement, while `running` texts are worked on by some of
+    /// `threads` threads. Calls that are canceled are dropped.
+    pub(super) fn take(
+        &mut self,
+        running: usize,
+        threads: usize,
+        is_permitted: impl Fn(Placement) -> bool,
+    ) -> Option<Batch> {
+        let parallel_share = self.waiting.saturating_add(running).div_ceil(threads.max(1));
+        loop {
+            let groups = self.groups.iter().enumerate();
+            let permitted = groups.filter_map(|(index, group)| {
+                let (key, first) = group.first()?;
+                is_permitted(first.call.load().placement).then_some((key, index))
+            });
+            let (_, index) = permitted.min()?;
+            let batch = self.take_from(index, parallel_share);
+            if self.groups[index].calls.is_empty() {
+                self.groups.swap_remove(index);
+            }
+            if !batch.texts.is_empty() {
+                return Some(batch);
+            }
+        }
     }
 
-    /// Records the `tokens` of a batch, for the estimates of the next ones.
-    pub(crate) fn learn(&self, batch: Range<usize>, tokens: usize) {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.bytes += self.bytes[batch].iter().sum::<usize>();
-        progress.tokens += tokens;
-    }
-
-    /// Splits items, longest first, into parts that keep the limits by their number of tokens.
-    pub(crate) fn split<'a, T>(
-        &self,
-        items: &'a mut [T],
-        tokens: impl Fn(&T) -> usize,
-    ) -> impl Iterator<Item = &'a [T]> {
-        items.sort_by_key(|item| Reverse(tokens(item)));
-        let mut rest = &*items;
-        std::iter::from_fn(move || {
-            let longest = tokens(rest.first()?);
-            let (part, later) = rest.split_at(self.limits.count(longest).min(rest.len()));
-            rest = later;
-            Some(part)
-        })
+    /// Takes the next texts of a group; none if all its calls are canceled.
+    fn take_from(&mut self, index: usize, parallel_share: usize) -> Batch {
+        let group = &mut self.groups[index];
+        let mut batch = Batch { texts: Vec::new(), size: 0 };
+        let mut longest = 0;
+        while let Some(((time, id), Waiting { call, next })) = group.calls.pop_first() {
+            let load = call.load();
+            if load.cancellation.is_cancelled() {
+                self.waiting -= load.texts.len() - next;
+                continue;
+            }
+            let tokens = load.tokens(next);
+            let share = if load.placement.is_parallel() { parallel_share } else { usize::MAX };
+            let count = load.limits.count(longest.max(tokens)).min(share);
+            if !batch.texts.is_empty() && batch.texts.len() >= count {
+                group.calls.insert((time, id), Waiting { call, next });
+                break;
+            }
+            longest = longest.max(tokens);
+            let size = load.limits.size(tokens);
+            batch.size = batch.size.saturating_add(size);
+            self.now = self.now.max(time);
+            self.waiting -= 1;
+            if next + 1 < load.texts.len() {
+                let end = time.saturating_add((size as u64).saturating_mul(load.priority.cost()));
+                let waiting = Waiting { call: call.clone(), next: next + 1 };
+                group.calls.insert((end, id), waiting);
+            }
+            batch.texts.push((call, next));
+        }
+        batch
     }
 }
 
-impl Claims for Batches {
-    fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Claims a batch that is likely to keep the limits.
-    fn claim(&self) -> Option<Range<usize>> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = self.next(&progress)?;
-        progress.claimed = batch.end;
-        Some(batch)
-    }
-
-    /// Returns the bytes of the next batch, counted once for each row of a text.
-    fn next_size(&self) -> usize {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.next(&progress).map_or(0, |batch| self.size_of(batch))
-    }
-
-    fn size(&self) -> usize {
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        self.size_of(progress.claimed..self.order.len())
-    }
-}
-
-impl Limits {
-    /// Returns the number of texts of `tokens` tokens that a batch can have; at least one.
-    fn count(self, tokens: usize) -> usize {
-        (self.tokens / tokens.saturating_mul(self.rows).max(1)).max(1)
+impl Group {
+    /// The call with the earliest time.
+    fn first(&self) -> Option<((u64, u64), &Waiting)> {
+        self.calls.first_key_value().map(|(key, first)| (*key, first))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Placement, Priority, tests::Letters},
+        *,
+    };
+    use crate::cancellation::Cancellation;
 
-    fn claims(batches: &Batches) -> Vec<Vec<usize>> {
-        std::iter::from_fn(|| batches.claim()).map(|batch| batches.texts(batch).to_vec()).collect()
+    const ANY: fn(Placement) -> bool = |_| true;
+
+    /// Positions of the texts of the next batch, each with the bytes of the longest text of its call.
+    fn taken(queue: &mut FairQueue, running: usize, threads: usize) -> Vec<(usize, usize)> {
+        let batch = queue.take(running, threads, ANY);
+        let texts = batch.map(|batch| batch.texts).unwrap_or_default();
+        texts.iter().map(|(call, position)| (call.load().texts[0].1, *position)).collect()
     }
 
-    /// Texts of 40, 39, 8 and 4 bytes, first estimated at 11, 10, 3 and 2 tokens.
+    /// Indices of the texts of all batches.
+    fn batches(
+        bytes: &[(usize, usize)],
+        tokens: usize,
+        rows: usize,
+        threads: usize,
+    ) -> Vec<Vec<usize>> {
+        let mut queue = FairQueue::default();
+        queue.push(Letters { rows, ..Letters::of(bytes) }.call(tokens));
+        let mut running = 0;
+        let batches = std::iter::from_fn(|| {
+            let batch = queue.take(running, threads, ANY)?;
+            running += batch.texts.len();
+            let index =
+                |(call, position): &(Arc<dyn AnyCall>, usize)| call.load().texts[*position].0;
+            Some(batch.texts.iter().map(index).collect())
+        });
+        batches.collect()
+    }
+
+    /// Texts of 40, 39, 8 and 4 bytes, estimated at 11, 10, 3 and 2 tokens.
     #[test]
     fn the_longest_come_first_and_batches_keep_their_limit() {
         let bytes = [(7, 8), (8, 40), (9, 4), (10, 39)];
-        let batches = |tokens, rows, threads| Batches::new(bytes, Limits { tokens, rows, threads });
-        assert_eq!(claims(&batches(22, 1, 1)), [vec![8, 10], vec![7, 9]]);
-        assert_eq!(claims(&batches(22, 2, 1)), [vec![8], vec![10], vec![7, 9]]);
-        assert_eq!(claims(&batches(1_000, 1, 2)), [vec![8, 10], vec![7, 9]]);
-        assert_eq!(claims(&batches(1_000, 1, 9)), [vec![8], vec![10], vec![7], vec![9]]);
-        assert_eq!(claims(&batches(0, 1, 1)), [vec![8], vec![10], vec![7], vec![9]]);
-        assert_eq!(
-            claims(&Batches::new([], Limits { tokens: 9, rows: 1, threads: 1 })),
-            [[0; 0]; 0]
-        );
-    }
-
-    /// Two rows of 40 + 1 and 39 + 1 bytes, then of 8 + 1 and 4 + 1.
-    #[test]
-    fn sizes_are_those_of_the_texts_not_claimed() {
-        let bytes = [(7, 8), (8, 40), (9, 4), (10, 39)];
-        let batches = Batches::new(bytes, Limits { tokens: 44, rows: 2, threads: 1 });
-        assert_eq!((batches.next_size(), batches.size()), (2 * 81, 2 * 95));
-        batches.claim();
-        assert_eq!((batches.next_size(), batches.size()), (2 * 14, 2 * 14));
-        batches.claim();
-        assert_eq!((batches.next_size(), batches.size()), (0, 0));
+        assert_eq!(batches(&bytes, 22, 1, 1), [vec![8, 10], vec![7, 9]]);
+        assert_eq!(batches(&bytes, 22, 2, 1), [vec![8], vec![10], vec![7, 9]]);
+        assert_eq!(batches(&bytes, 1_000, 1, 2), [vec![8, 10], vec![7, 9]]);
+        assert_eq!(batches(&bytes, 1_000, 1, 9), [vec![8], vec![10], vec![7], vec![9]]);
+        assert_eq!(batches(&bytes, 0, 1, 1), [vec![8], vec![10], vec![7], vec![9]]);
+        assert_eq!(batches(&[], 9, 1, 1), [[0; 0]; 0]);
     }
 
     /// Texts with a token for each byte, instead of one for every four.
     #[test]
     fn estimates_follow_the_text() {
-        let bytes = (0..1_000).map(|index| (index, 100));
-        let batches = Batches::new(bytes, Limits { tokens: 1_000, rows: 1, threads: 1 });
-        let first = batches.claim().unwrap();
+        let bytes: Vec<(usize, usize)> = (0..1_000).map(|index| (index, 100)).collect();
+        let call = Letters::of(&bytes).call(1_000);
+        let mut queue = FairQueue::default();
+        queue.push(call.clone());
+        let first = queue.take(0, 1, ANY).unwrap().texts;
         assert_eq!(first.len(), 1_000 / 26);
-        batches.learn(first.clone(), first.len() * 100);
-        assert_eq!(batches.claim().unwrap().len(), 1_000 / 100);
+        first.iter().for_each(|(call, position)| call.load().learn(*position, 100));
+        assert_eq!(queue.take(0, 1, ANY).unwrap().texts.len(), 1_000 / 100);
+    }
+
+    /// By hand: a text of 40 letters counts as 11 tokens, one of 4 as 2.
+    #[test]
+    fn a_short_call_passes_a_long_one() {
+        let mut queue = FairQueue::default();
+        queue.push(Letters::of_lengths(&[40; 10]).call(30));
+        assert_eq!(taken(&mut queue, 0, 1), [(40, 0), (40, 1)]);
+        queue.push(Letters::of_lengths(&[4]).call(30));
+        // The long call is at time 22, the short one at 11. Three texts of up to 11 tokens are too many.
+        assert_eq!(taken(&mut queue, 0, 1), [(4, 0), (40, 2)]);
+        assert_eq!(queue.waiting(), 7);
+    }
+
+    /// Two threads wait when a call of five texts arrives. While both work, one of seven texts
+    /// arrives.
+    #[test]
+    fn threads_share_the_texts_that_wait_or_are_worked_on() {
+        let mut queue = FairQueue::default();
+        queue.push(Letters::of_lengths(&[4; 5]).call(1_000));
+        assert_eq!(taken(&mut queue, 0, 2).len(), 3);
+        assert_eq!(taken(&mut queue, 3, 2).len(), 2);
+        queue.push(Letters::of_lengths(&[4; 7]).call(1_000));
+        // Of 12 texts, those of the other thread and 6 of those that wait.
+        assert_eq!(taken(&mut queue, 5, 2).len(), 6);
+        // 2 and 6 are worked on, and 1 waits.
+        assert_eq!((taken(&mut queue, 8, 2).len(), queue.waiting()), (1, 0));
+    }
+
+    /// A single batch of tensors uses all threads, and has texts of one call.
+    #[test]
+    fn batches_of_tensors_are_not_shared() {
+        let mut queue = FairQueue::default();
+        for placement in [Placement::Host, Placement::Gpu] {
+            queue.push(Letters { placement, ..Letters::of_lengths(&[4; 5]) }.call(1_000));
+        }
+        assert_eq!(queue.take(0, 2, Placement::is_parallel).map(|batch| batch.size), None);
+        assert_eq!(taken(&mut queue, 0, 2).len(), 5);
+        assert_eq!(taken(&mut queue, 0, 2).len(), 5);
+    }
+
+    /// By hand: texts of 40, 44 and 48 letters count as 11, 12 and 13 tokens.
+    #[test]
+    fn batches_have_one_set_of_options_and_the_budget_counts_rows() {
+        let mut queue = FairQueue::default();
+        for (lengths, rows) in [(&[40, 40][..], 1), (&[44, 44], 2), (&[48], 1)] {
+            queue.push(Letters { rows, ..Letters::of_lengths(lengths) }.call(30));
+        }
+        // The third call is older in virtual time than the second text of the first one.
+        assert_eq!(taken(&mut queue, 0, 1), [(40, 0), (48, 0)]);
+        assert_eq!(taken(&mut queue, 0, 1), [(44, 0)]);
+        assert_eq!(taken(&mut queue, 0, 1), [(40, 1)]);
+        assert_eq!(taken(&mut queue, 0, 1), [(44, 1)]);
+        assert_eq!(queue.waiting(), 0);
+    }
+
+    /// By hand: texts of 40 and 41 letters count as 11 tokens, and as 44 in bulk. The bulk call is at time 44
+    /// after its first text, the other one at 11, 22, 33 and 44, where the older one is first.
+    #[test]
+    fn bulk_calls_wait_for_several_texts_of_others() {
+        let mut queue = FairQueue::default();
+        let bulk = Letters { priority: Priority::Bulk, ..Letters::of_lengths(&[40; 3]) };
+        queue.push(bulk.call(0));
+        queue.push(Letters::of_lengths(&[41; 6]).call(0));
+        let order: Vec<usize> =
+            std::iter::from_fn(|| Some(taken(&mut queue, 0, 1).first()?.0)).collect();
+        assert_eq!(order, [40, 41, 41, 41, 41, 40, 41, 41, 40]);
     }
 
     #[test]
-    fn items_with_more_tokens_than_estimated_are_split() {
-        let batches = Batches::new([], Limits { tokens: 12, rows: 2, threads: 1 });
-        let mut lengths = [1, 3, 9, 2, 2];
-        let parts: Vec<Vec<usize>> =
-            batches.split(&mut lengths, |&length| length).map(<[usize]>::to_vec).collect();
-        assert_eq!(parts, [vec![9], vec![3, 2], vec![2, 1]]);
+    fn canceled_calls_are_dropped() {
+        let mut queue = FairQueue::default();
+        let cancellation = Cancellation::new();
+        let gone = Letters { cancellation: cancellation.clone(), ..Letters::of_lengths(&[4, 4]) };
+        queue.push(gone.call(30));
+        queue.push(Letters::of_lengths(&[8]).call(30));
+        cancellation.cancel();
+        assert_eq!(taken(&mut queue, 0, 1), [(8, 0)]);
+        assert_eq!(queue.waiting(), 0);
     }
 }

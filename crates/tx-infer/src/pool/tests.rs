@@ -1,5 +1,6 @@
 use std::{
     cell::Cell,
+    panic::AssertUnwindSafe,
     sync::{
         Condvar,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -10,79 +11,118 @@ use std::{
 
 use super::*;
 
-/// Batches of one item, numbered from 0, each of size `size`; `work` runs in each.
-struct Items<F> {
-    count: usize,
-    size: usize,
-    is_shared: bool,
-    claimed: AtomicUsize,
-    work: F,
+/// Texts of bytes, for which `work` runs with their indices. The result is ten times the index.
+#[derive(Clone)]
+pub(super) struct Letters {
+    pub(super) bytes: Vec<(usize, usize)>,
+    pub(super) rows: usize,
+    pub(super) placement: Placement,
+    pub(super) priority: Priority,
+    pub(super) cancellation: Cancellation,
+    pub(super) is_shared: bool,
+    pub(super) work: Arc<dyn Fn(usize) + Send + Sync>,
 }
 
-impl<F: Fn(usize) + Send + Sync + 'static> Items<F> {
-    fn new(count: usize, work: F) -> Self {
-        Self { count, size: 1, is_shared: true, claimed: AtomicUsize::new(0), work }
+impl Letters {
+    /// Texts with their indices and bytes.
+    pub(super) fn of(bytes: &[(usize, usize)]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            rows: 1,
+            placement: Placement::Threads,
+            priority: Priority::Interactive,
+            cancellation: Cancellation::new(),
+            is_shared: true,
+            work: Arc::new(|_| {}),
+        }
+    }
+
+    pub(super) fn of_lengths(lengths: &[usize]) -> Self {
+        Self::of(&lengths.iter().copied().enumerate().collect::<Vec<_>>())
+    }
+
+    /// Texts without letters, each of size 1.
+    fn working(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        Self { work: Arc::new(work), ..Self::of_lengths(&vec![0; count]) }
+    }
+
+    /// A call with batches of so many tokens.
+    pub(super) fn call(self, tokens: usize) -> Arc<dyn AnyCall> {
+        let (priority, cancellation) = (self.priority, self.cancellation.clone());
+        let mut call = Call::new(self, tokens, cancellation, |_| {});
+        call.load_mut().priority = priority;
+        Arc::new(call)
     }
 }
 
-impl<F> Claims for Items<F> {
-    fn len(&self) -> usize {
-        self.count
-    }
-
-    fn claim(&self) -> Option<Range<usize>> {
-        let item = self.claimed.fetch_add(1, Ordering::Relaxed);
-        (item < self.count).then(|| item..item + 1)
-    }
-
-    fn next_size(&self) -> usize {
-        self.size().min(self.size)
-    }
-
-    fn size(&self) -> usize {
-        self.size * self.count.saturating_sub(self.claimed.load(Ordering::Relaxed))
-    }
-}
-
-impl<F: Fn(usize) + Send + Sync + 'static> Task for Items<F> {
+impl Task for Letters {
+    type Item = ();
     type Output = usize;
 
-    fn items(&self) -> &dyn Claims {
-        self
+    fn texts(&self) -> Vec<(usize, usize)> {
+        self.bytes.clone()
+    }
+
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn placement(&self) -> Placement {
+        self.placement
     }
 
     fn is_shared(&self) -> bool {
         self.is_shared
     }
 
+    fn fits(&self, _other: &Self) -> bool {
+        self.placement.is_parallel()
+    }
+
+    fn encode(&self, _index: usize) -> Result<(), InferError> {
+        Ok(())
+    }
+
+    fn tokens((): &()) -> usize {
+        1
+    }
+
     fn run(
         &self,
-        batch: Range<usize>,
-        cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, usize)>),
-    ) -> Result<(), InferError> {
-        if cancellation.is_cancelled() {
-            return Err(InferError::Cancelled);
-        }
-        (self.work)(batch.start);
-        put(vec![(batch.start, 10 * batch.start)]);
-        Ok(())
+        texts: &[Encoded<'_, Self>],
+        _cancellation: &Cancellation,
+    ) -> Result<Vec<usize>, InferError> {
+        let result = |text: &Encoded<'_, Self>| {
+            (text.task().work)(text.index);
+            Ok(10 * text.index)
+        };
+        texts.iter().map(result).collect()
     }
 }
 
-/// Runs `count` items and returns their results.
+/// A pool whose batches have one text each.
+fn pool(threads: usize) -> Pool {
+    Pool::new(threads).with_batch_tokens(0)
+}
+
+/// Runs `count` texts and returns their results.
 fn run(
-    scheduler: &Scheduler,
+    pool: &Pool,
     count: usize,
     cancellation: &Cancellation,
     work: impl Fn(usize) + Send + Sync + 'static,
 ) -> Result<Vec<usize>, InferError> {
     let mut found = vec![0; count];
-    scheduler.run(Items::new(count, work), cancellation, |ready| {
+    pool.run(Letters::working(count, work), cancellation.child(), |ready| {
         ready.into_iter().for_each(|(item, result)| found[item] = result);
         Ok::<_, InferError>(())
     })?;
     Ok(found)
+}
+
+/// Runs a call whose results do not matter.
+fn run_call(pool: &Pool, call: Letters) {
+    pool.run(call, never(), |_| Ok::<_, InferError>(())).unwrap();
 }
 
 fn never() -> Cancellation {
@@ -107,13 +147,24 @@ impl Door {
 
 #[test]
 fn every_item_of_every_call_runs_once() {
-    for (threads, most) in [(1, 1), (3, 3), (3, 1)] {
-        let scheduler = Scheduler::new(threads, most, true);
+    for (threads, placement, batch_tokens) in [
+        (1, Placement::Threads, 0),
+        (3, Placement::Threads, 0),
+        (3, Placement::Threads, 4),
+        (3, Placement::Host, 0),
+    ] {
+        let pool = pool(threads).with_batch_tokens(batch_tokens);
         thread::scope(|scope| {
             for count in 0..20 {
-                let scheduler = &scheduler;
+                let pool = &pool;
                 scope.spawn(move || {
-                    let found = run(scheduler, count, &never(), |_| {}).unwrap();
+                    let mut found = vec![0; count];
+                    let texts = Letters { placement, ..Letters::working(count, |_| {}) };
+                    let receive = |ready: Vec<(usize, usize)>| {
+                        ready.into_iter().for_each(|(index, result)| found[index] += result);
+                        Ok::<_, InferError>(())
+                    };
+                    pool.run(texts, never(), receive).unwrap();
                     assert_eq!(found, (0..count).map(|item| 10 * item).collect::<Vec<_>>());
                 });
             }
@@ -123,9 +174,9 @@ fn every_item_of_every_call_runs_once() {
 
 #[test]
 fn an_empty_task_starts_no_thread() {
-    let scheduler = Scheduler::new(2, 2, true);
-    assert!(run(&scheduler, 0, &never(), |_| {}).unwrap().is_empty());
-    assert!(!scheduler.has_started());
+    let pool = pool(2);
+    assert!(run(&pool, 0, &never(), |_| {}).unwrap().is_empty());
+    assert!(!pool.has_started());
 }
 
 thread_local! {
@@ -136,13 +187,13 @@ thread_local! {
 /// calls come in: no batch begins on the stack of another.
 #[test]
 fn a_waiting_thread_begins_no_other_batch() {
-    let scheduler = Scheduler::new(4, 4, true);
+    let pool = pool(4);
     let deepest = Arc::new(AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..16 {
-            let (scheduler, deepest) = (&scheduler, deepest.clone());
+            let (pool, deepest) = (&pool, deepest.clone());
             scope.spawn(move || {
-                run(scheduler, 20, &never(), move |_| {
+                run(pool, 20, &never(), move |_| {
                     DEPTH.set(DEPTH.get() + 1);
                     deepest.fetch_max(DEPTH.get(), Ordering::Relaxed);
                     for _ in 0..20 {
@@ -161,40 +212,41 @@ fn a_waiting_thread_begins_no_other_batch() {
     assert_eq!(deepest.load(Ordering::Relaxed), 1);
 }
 
-/// The number of concurrent batches stays within its limit for any number of threads.
+/// As many batches run as there are threads; of tensors, one.
 #[test]
 fn batches_in_progress_are_limited() {
-    let scheduler = Scheduler::new(4, 2, true);
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    thread::scope(|scope| {
-        for _ in 0..6 {
-            let (scheduler, running, most) = (&scheduler, running.clone(), most.clone());
-            scope.spawn(move || {
-                run(scheduler, 10, &never(), move |_| {
+    for (placement, limit) in [(Placement::Threads, 2), (Placement::Host, 1)] {
+        let pool = pool(2);
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                let (pool, running, most) = (&pool, running.clone(), most.clone());
+                let work = move |_| {
                     most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     thread::sleep(Duration::from_micros(100));
                     running.fetch_sub(1, Ordering::SeqCst);
-                })
-                .unwrap();
-            });
-        }
-    });
-    assert!((1..=2).contains(&most.load(Ordering::SeqCst)));
+                };
+                let texts = Letters { placement, ..Letters::working(10, work) };
+                scope.spawn(move || run_call(pool, texts));
+            }
+        });
+        assert!((1..=limit).contains(&most.load(Ordering::SeqCst)));
+    }
 }
 
 /// The long call is in its first of 50 batches when the short one comes. The short one's batch runs
 /// next, or after one more.
 #[test]
 fn a_short_call_does_not_wait_for_a_long_one() {
-    let scheduler = Scheduler::new(1, 1, true);
+    let pool = pool(1);
     let (begun, door) = (Door::default(), Door::default());
     let log = Arc::new(Mutex::new(Vec::new()));
     thread::scope(|scope| {
         let long = {
             let (begun, door, log) = (begun.clone(), door.clone(), log.clone());
-            let scheduler = &scheduler;
+            let pool = &pool;
             scope.spawn(move || {
-                run(scheduler, 50, &never(), move |_| {
+                run(pool, 50, &never(), move |_| {
                     begun.open();
                     door.pass();
                     log.lock().unwrap().push("long");
@@ -204,12 +256,10 @@ fn a_short_call_does_not_wait_for_a_long_one() {
         begun.pass();
         let short = {
             let log = log.clone();
-            let scheduler = &scheduler;
-            scope.spawn(move || {
-                run(scheduler, 1, &never(), move |_| log.lock().unwrap().push("short"))
-            })
+            let pool = &pool;
+            scope.spawn(move || run(pool, 1, &never(), move |_| log.lock().unwrap().push("short")))
         };
-        while scheduler.queue.state().calls.len() < 2 {
+        while pool.waiting() < 50 {
             thread::yield_now();
         }
         door.open();
@@ -221,38 +271,34 @@ fn a_short_call_does_not_wait_for_a_long_one() {
     assert!(log.iter().position(|name| *name == "short").unwrap() <= 2, "{log:?}");
 }
 
-/// The only thread works on a batch of size 8. A call of size 2 ends before that batch, if
-/// overtaking is allowed; one of size 3 does not.
+/// The only thread works on a batch of 28 letters, of size 8. A call of 4 letters, of size 2, ends
+/// before that batch, if it may run on the thread of its caller; one of 8 letters, of size 3, does not.
 #[test]
 fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
-    for (allows_overtaking, size, overtakes) in
-        [(true, 2, true), (true, 3, false), (false, 2, false)]
+    for (placement, letters, overtakes) in
+        [(Placement::Threads, 4, true), (Placement::Threads, 8, false), (Placement::Host, 4, false)]
     {
-        let scheduler = Scheduler::new(1, 1, allows_overtaking);
+        let pool = pool(1);
         let (begun, door) = (Door::default(), Door::default());
         let has_ended = Arc::new(AtomicBool::new(false));
         thread::scope(|scope| {
             let (begins, passes, ends) = (begun.clone(), door.clone(), has_ended.clone());
-            let scheduler = &scheduler;
-            scope.spawn(move || {
-                let mut long = Items::new(1, move |_| {
-                    begins.open();
-                    passes.pass();
-                    ends.store(true, Ordering::SeqCst);
-                });
-                long.size = 8;
-                scheduler.run(long, &never(), |_| Ok::<_, InferError>(())).unwrap();
-            });
+            let pool = &pool;
+            let work = move |_| {
+                begins.open();
+                passes.pass();
+                ends.store(true, Ordering::SeqCst);
+            };
+            let long = Letters { bytes: vec![(0, 28)], ..Letters::working(1, work) };
+            scope.spawn(move || run_call(pool, long));
             begun.pass();
-            let short = scope.spawn(move || {
-                let has_ended = has_ended.clone();
-                let work = move |_| assert_eq!(has_ended.load(Ordering::SeqCst), !overtakes);
-                let mut short = Items::new(1, work);
-                short.size = size;
-                scheduler.run(short, &never(), |_| Ok::<_, InferError>(())).unwrap();
-            });
+            let has_ended = has_ended.clone();
+            let work = move |_| assert_eq!(has_ended.load(Ordering::SeqCst), !overtakes);
+            let bytes = vec![(0, letters)];
+            let short = Letters { bytes, placement, ..Letters::working(1, work) };
+            let short = scope.spawn(move || run_call(pool, short));
             if !overtakes {
-                while scheduler.queue.state().calls.len() < 2 {
+                while pool.waiting() == 0 {
                     thread::yield_now();
                 }
                 door.open();
@@ -260,7 +306,7 @@ fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
             short.join().unwrap();
             door.open();
         });
-        assert_eq!(scheduler.queue.state().overtaking, 0);
+        assert_eq!(pool.shared.state().overtaking, 0);
     }
 }
 
@@ -268,16 +314,14 @@ fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
 #[test]
 fn one_small_batch_runs_on_the_thread_of_its_caller() {
     for (count, is_shared, is_own) in [(1, false, true), (2, false, false), (1, true, false)] {
-        let scheduler = Scheduler::new(2, 2, true);
+        let pool = pool(2);
         let caller = thread::current().id();
         let work = move |_| assert_eq!(thread::current().id() == caller, is_own);
-        let task = Items { is_shared, ..Items::new(count, work) };
-        scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
-        assert_eq!(scheduler.has_started(), !is_own);
-        // A worker returns to the queue after the call has its results.
-        while !scheduler.queue.state().running.is_empty() {
-            thread::yield_now();
-        }
+        run_call(&pool, Letters { is_shared, ..Letters::working(count, work) });
+        assert_eq!(pool.has_started(), !is_own);
+        // A thread returns to the queue after the call has its results.
+        pool.wait();
+        assert!(pool.shared.state().running.is_empty());
     }
 }
 
@@ -285,28 +329,24 @@ fn one_small_batch_runs_on_the_thread_of_its_caller() {
 /// afterwards.
 #[test]
 fn a_call_waits_for_a_batch_on_the_thread_of_its_caller() {
-    let scheduler = Scheduler::new(1, 1, false);
+    let pool = pool(1);
     let (begun, door) = (Door::default(), Door::default());
     let has_ended = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
         let (begins, passes, ends) = (begun.clone(), door.clone(), has_ended.clone());
-        let scheduler = &scheduler;
-        scope.spawn(move || {
-            let work = move |_| {
-                begins.open();
-                passes.pass();
-                ends.store(true, Ordering::SeqCst);
-            };
-            let task = Items { is_shared: false, ..Items::new(1, work) };
-            scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
-        });
+        let pool = &pool;
+        let work = move |_| {
+            begins.open();
+            passes.pass();
+            ends.store(true, Ordering::SeqCst);
+        };
+        let first = Letters { is_shared: false, ..Letters::working(1, work) };
+        scope.spawn(move || run_call(pool, first));
         begun.pass();
-        let waiting = scope.spawn(move || {
-            let work = move |_| assert!(has_ended.load(Ordering::SeqCst));
-            let task = Items { is_shared: false, ..Items::new(1, work) };
-            scheduler.run(task, &never(), |_| Ok::<_, InferError>(())).unwrap();
-        });
-        while scheduler.queue.state().calls.is_empty() {
+        let work = move |_| assert!(has_ended.load(Ordering::SeqCst));
+        let second = Letters { is_shared: false, ..Letters::working(1, work) };
+        let waiting = scope.spawn(move || run_call(pool, second));
+        while pool.waiting() == 0 {
             thread::yield_now();
         }
         // The thread of the pool finds no batch that it may start.
@@ -319,14 +359,14 @@ fn a_call_waits_for_a_batch_on_the_thread_of_its_caller() {
 /// The only thread is busy with another call.
 #[test]
 fn a_canceled_call_returns_while_all_threads_are_busy() {
-    let scheduler = Scheduler::new(1, 1, true);
+    let pool = pool(1);
     let (begun, door) = (Door::default(), Door::default());
     thread::scope(|scope| {
         let busy = {
             let (begun, door) = (begun.clone(), door.clone());
-            let scheduler = &scheduler;
+            let pool = &pool;
             scope.spawn(move || {
-                run(scheduler, 1, &never(), move |_| {
+                run(pool, 1, &never(), move |_| {
                     begun.open();
                     door.pass();
                 })
@@ -335,8 +375,8 @@ fn a_canceled_call_returns_while_all_threads_are_busy() {
         begun.pass();
         let cancellation = Cancellation::new();
         let waiting = {
-            let (scheduler, cancellation) = (&scheduler, cancellation.clone());
-            scope.spawn(move || run(scheduler, 1, &cancellation, |_| panic!("must not run")))
+            let (pool, cancellation) = (&pool, cancellation.clone());
+            scope.spawn(move || run(pool, 1, &cancellation, |_| panic!("must not run")))
         };
         cancellation.cancel();
         assert!(matches!(waiting.join().unwrap(), Err(InferError::Cancelled)));
@@ -344,44 +384,172 @@ fn a_canceled_call_returns_while_all_threads_are_busy() {
         assert_eq!(busy.join().unwrap().unwrap(), [0]);
     });
     // The thread continues with other calls.
-    assert_eq!(run(&scheduler, 2, &never(), |_| {}).unwrap(), [0, 10]);
+    assert_eq!(run(&pool, 2, &never(), |_| {}).unwrap(), [0, 10]);
 }
 
 #[test]
 fn no_batch_begins_after_an_error_of_the_caller() {
-    let scheduler = Scheduler::new(1, 1, true);
+    let pool = pool(1);
     let done = Arc::new(AtomicUsize::new(0));
     let counter = done.clone();
-    let task = Items::new(1_000_000, move |_| {
+    let task = Letters::working(1_000_000, move |_| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
-    let result = scheduler.run(task, &never(), |_| Err(InferError::Search { problems: vec![] }));
+    let result = pool.run(task, never(), |_| Err(InferError::Search { problems: vec![] }));
     assert!(matches!(result, Err(InferError::Search { .. })));
-    run(&scheduler, 1, &never(), |_| {}).unwrap();
+    run(&pool, 1, &never(), |_| {}).unwrap();
     assert!(done.load(Ordering::Relaxed) < 1_000_000);
 }
 
 #[test]
 fn a_panic_affects_only_its_caller() {
-    let scheduler = Scheduler::new(2, 2, true);
-    let call = || run(&scheduler, 5, &never(), |item| assert!(item < 3, "item {item}"));
+    let pool = pool(2);
+    let call = || run(&pool, 5, &never(), |item| assert!(item < 3, "item {item}"));
     let payload = panic::catch_unwind(AssertUnwindSafe(call)).unwrap_err();
     assert!(payload.downcast_ref::<String>().unwrap().contains("item"));
-    assert_eq!(run(&scheduler, 3, &never(), |_| {}).unwrap(), [0, 10, 20]);
+    assert_eq!(run(&pool, 3, &never(), |_| {}).unwrap(), [0, 10, 20]);
 }
 
 /// A flag of other code has no listeners.
 #[test]
 fn a_flag_that_other_code_set_before_or_during_a_call_cancels_it() {
-    let scheduler = Scheduler::new(2, 2, true);
+    let pool = pool(2);
     for set_by in [None, Some(0), Some(1)] {
         let flag = Arc::new(AtomicBool::new(set_by.is_none()));
         let cancellation = Cancellation::from(flag.clone());
-        let found = run(&scheduler, 100, &cancellation, move |item| {
+        let found = run(&pool, 100, &cancellation, move |item| {
             if set_by == Some(item) {
                 flag.store(true, Ordering::Relaxed);
             }
         });
         assert!(matches!(found, Err(InferError::Cancelled)), "{set_by:?}: {found:?}");
     }
+}
+
+/// Occupies the only thread of a pool, and waits until it is busy. The result lets it continue.
+fn occupied(pool: &Pool) -> Door {
+    let (begun, door) = (Door::default(), Door::default());
+    let (begins, passes) = (begun.clone(), door.clone());
+    let work = move |_| {
+        begins.open();
+        passes.pass();
+    };
+    let call = Letters { placement: Placement::Host, ..Letters::working(1, work) };
+    pool.submit(call, Priority::Interactive, never(), |_| {}).unwrap();
+    begun.pass();
+    door
+}
+
+/// Results of a submitted call by their indices, as text.
+#[derive(Clone, Default)]
+struct Received(Arc<Mutex<Vec<(usize, String)>>>);
+
+impl Received {
+    fn submit(&self, pool: &Pool, call: Letters) -> Result<(), InferError> {
+        let received = self.0.clone();
+        let (priority, cancellation) = (call.priority, call.cancellation.clone());
+        pool.submit(call, priority, cancellation, move |results| {
+            let results = results.into_iter().map(|(index, result)| match result {
+                Ok(output) => (index, output.to_string()),
+                Err(Failure::Error(error)) => (index, error.to_string()),
+                Err(Failure::Panic(payload)) => {
+                    (index, (*payload.downcast::<&str>().unwrap()).into())
+                }
+            });
+            received.lock().unwrap().extend(results);
+        })
+    }
+
+    fn sorted(&self) -> Vec<(usize, String)> {
+        let mut results = std::mem::take(&mut *self.0.lock().unwrap());
+        results.sort();
+        results
+    }
+}
+
+fn texts(results: &[(usize, &str)]) -> Vec<(usize, String)> {
+    results.iter().map(|(index, text)| (*index, (*text).into())).collect()
+}
+
+/// Three calls in one batch: one text panics, and the last text cancels the second call.
+#[test]
+fn a_text_of_a_batch_fails_or_is_canceled_alone() {
+    let pool = Pool::new(1);
+    let door = occupied(&pool);
+    let [fails, leaves, stays] = [(); 3].map(|()| Received::default());
+    let work = |index| assert!(index != 1, "text 1");
+    fails.submit(&pool, Letters::working(3, work)).unwrap();
+    let left = Cancellation::new();
+    let call = Letters { cancellation: left.clone(), ..Letters::working(2, |_| {}) };
+    leaves.submit(&pool, call).unwrap();
+    stays.submit(&pool, Letters::working(2, move |_| left.cancel())).unwrap();
+    door.open();
+    pool.wait();
+    assert_eq!(fails.sorted(), texts(&[(0, "0"), (1, "text 1"), (2, "20")]));
+    assert!(leaves.sorted().iter().all(|(_, result)| result == "the call was canceled"));
+    assert_eq!(stays.sorted(), texts(&[(0, "0"), (1, "10")]));
+}
+
+/// A receiver that panics ends its call, and no other.
+#[test]
+fn a_panic_of_a_receiver_cancels_its_call() {
+    let pool = pool(1);
+    let door = occupied(&pool);
+    let cancellation = Cancellation::new();
+    let call = Letters::working(5, |index| assert_eq!(index, 0));
+    let receive = |_| panic!("receiver");
+    pool.submit(call, Priority::Interactive, cancellation.clone(), receive).unwrap();
+    door.open();
+    pool.wait();
+    assert!(cancellation.is_cancelled());
+    assert_eq!(run(&pool, 2, &never(), |_| {}).unwrap(), [0, 10]);
+}
+
+#[test]
+fn a_full_or_closed_pool_refuses() {
+    let pool = Pool::new(1).with_max_waiting(3);
+    let received = Received::default();
+    let submit = |count| received.submit(&pool, Letters::working(count, |_| {}));
+    let door = occupied(&pool);
+    submit(5).unwrap();
+    assert!(matches!(submit(1), Err(InferError::QueueFull)));
+    door.open();
+    pool.wait();
+    assert_eq!((received.sorted().len(), pool.waiting()), (5, 0));
+    let door = occupied(&pool);
+    submit(1).unwrap();
+    pool.close();
+    assert!(matches!(submit(1), Err(InferError::PoolClosed)));
+    assert!(matches!(run(&pool, 1, &never(), |_| {}), Err(InferError::PoolClosed)));
+    door.open();
+    pool.wait();
+    assert_eq!(received.sorted(), texts(&[(0, "0")]), "waiting texts are worked on");
+}
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<usize>>, AtomicUsize);
+
+impl Observer for Recorder {
+    fn started(&self, waits: &[Duration]) {
+        self.0.lock().unwrap().push(waits.len());
+    }
+
+    fn ended(&self, _duration: Duration) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Two calls of two texts make a batch of four.
+#[test]
+fn batches_are_observed() {
+    let recorder = Arc::new(Recorder::default());
+    let pool = Pool::new(1).with_observer(recorder.clone());
+    let door = occupied(&pool);
+    for _ in 0..2 {
+        Received::default().submit(&pool, Letters::working(2, |_| {})).unwrap();
+    }
+    door.open();
+    pool.wait();
+    assert_eq!(*recorder.0.lock().unwrap(), [1, 4]);
+    assert_eq!(recorder.1.load(Ordering::SeqCst), 2);
 }

@@ -1,12 +1,12 @@
-//! Texts of one call to a model with one text, as batches.
+//! Texts of one call to a model with one text.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
-use super::{Batches, Claims, Limits, Task};
-use crate::{cancellation::Cancellation, error::InferError};
+use super::{Encoded, Placement, Task};
+use crate::{cancellation::Cancellation, error::InferError, runner::TaskModel};
 
 /// Work of a model on single texts.
-pub(crate) trait TextWork: Send + Sync + 'static {
+pub(crate) trait TextWork: TaskModel + Send + Sync + 'static {
     /// An encoded text.
     type Item: Send;
     /// Result of a text.
@@ -30,26 +30,18 @@ pub(crate) trait TextWork: Send + Sync + 'static {
     /// The first error of a text.
     fn run(
         &self,
-        texts: &[Encoded<Self::Item>],
+        texts: &[Encoded<'_, Texts<Self>>],
         cancellation: &Cancellation,
     ) -> Result<Vec<Self::Output>, InferError>;
-}
-
-/// An encoded text of a call.
-pub(crate) struct Encoded<T> {
-    pub(crate) item: T,
-    /// Number of the line, from 1.
-    pub(crate) line: u64,
-    index: usize,
 }
 
 /// Texts of one call.
 pub(crate) struct Texts<W> {
     work: Arc<W>,
-    texts: Vec<String>,
+    /// `None` for those that are not worked on.
+    texts: Vec<Option<String>>,
     /// Number of the first text, from 0.
     first: u64,
-    batches: Batches,
 }
 
 impl<W: TextWork> Texts<W> {
@@ -59,45 +51,53 @@ impl<W: TextWork> Texts<W> {
         work: Arc<W>,
         texts: &[impl AsRef<str>],
         first: u64,
-        limits: Limits,
         is_included: impl Fn(&str) -> bool,
     ) -> Self {
-        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
-        let included = texts.iter().enumerate().filter(|(_, text)| is_included(text));
-        let batches = Batches::new(included.map(|(index, text)| (index, text.len())), limits);
-        Self { work, texts, first, batches }
+        let text = |text: &str| is_included(text).then(|| text.to_owned());
+        let texts = texts.iter().map(|it| text(it.as_ref())).collect();
+        Self { work, texts, first }
+    }
+
+    /// Number of a text, from 1.
+    fn line(&self, index: usize) -> u64 {
+        self.first + index as u64 + 1
+    }
+}
+
+impl<W: TextWork> Encoded<'_, Texts<W>> {
+    /// Number of the text, from 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.task().line(self.index)
     }
 }
 
 impl<W: TextWork> Task for Texts<W> {
+    type Item = W::Item;
     type Output = W::Output;
 
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn texts(&self) -> Vec<(usize, usize)> {
+        let texts = self.texts.iter().enumerate();
+        texts.filter_map(|(index, text)| Some((index, text.as_ref()?.len()))).collect()
+    }
+
+    fn placement(&self) -> Placement {
+        self.work.placement()
+    }
+
+    fn encode(&self, index: usize) -> Result<W::Item, InferError> {
+        let text = self.texts[index].as_deref().unwrap_or_default();
+        self.work.encode(text, self.line(index))
+    }
+
+    fn tokens(item: &W::Item) -> usize {
+        W::tokens(item)
     }
 
     fn run(
         &self,
-        batch: Range<usize>,
+        texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, W::Output)>),
-    ) -> Result<(), InferError> {
-        let encode = |&index: &usize| {
-            let line = self.first + index as u64 + 1;
-            let item = self.work.encode(&self.texts[index], line)?;
-            Ok(Encoded { item, line, index })
-        };
-        let items = self.batches.texts(batch.clone()).iter().map(encode);
-        let mut items = items.collect::<Result<Vec<_>, InferError>>()?;
-        let tokens = |encoded: &Encoded<W::Item>| W::tokens(&encoded.item);
-        self.batches.learn(batch, items.iter().map(tokens).sum());
-        for part in self.batches.split(&mut items, tokens) {
-            if cancellation.is_cancelled() {
-                return Err(InferError::Cancelled);
-            }
-            let found = self.work.run(part, cancellation)?;
-            put(part.iter().map(|encoded| encoded.index).zip(found).collect());
-        }
-        Ok(())
+    ) -> Result<Vec<W::Output>, InferError> {
+        self.work.run(texts, cancellation)
     }
 }

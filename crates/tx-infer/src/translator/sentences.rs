@@ -1,6 +1,6 @@
-//! Texts of one call, as batches of search requests.
+//! Texts of one call, as search requests.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use tx_text::special::UNK;
 
@@ -9,7 +9,7 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     pair_tokenizer::SourceText,
-    pool::{Batches, Claims, Limits, Task},
+    pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
@@ -19,7 +19,7 @@ pub(super) struct Sentences {
     model: Arc<Model>,
     options: SearchOptions,
     texts: Vec<Text>,
-    batches: Batches,
+    cancellation: Cancellation,
 }
 
 /// The part of a text that is tokenized.
@@ -35,19 +35,19 @@ struct Text {
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
-    /// Cancellation of this text alone.
+    /// Cancellation of this text or its call, unless it is that of its call alone.
     cancellation: Option<Cancellation>,
 }
 
 /// A text as source ids.
-struct Source {
-    index: usize,
+pub(super) struct Source {
     ids: Vec<u32>,
     truncated: bool,
 }
 
 impl Sentences {
-    /// Creates a task for the texts of `lines` that contain words.
+    /// Creates a task for the texts of `lines` that contain words. They leave their batch when
+    /// `cancellation` is set.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Sentences {
         model: Arc<Model>,
         lines: &[Line<'_>],
         options: SearchOptions,
-        limits: Limits,
+        cancellation: &Cancellation,
     ) -> Result<Self, InferError> {
         let tokenizer = &model.texts;
         let text = |line: &Line<'_>| {
@@ -74,13 +74,11 @@ impl Sentences {
                 forced_first: tokenizer.forced_first()?,
                 prefix: tokenizer.prefix_ids(line.prefix, number + 1)?,
                 number,
-                cancellation: line.cancellation.cloned(),
+                cancellation: line.cancellation.map(|own| own.or(cancellation)),
             })
         };
         let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        let bytes = texts.iter().map(|text| text.text.len()).enumerate();
-        let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
-        Ok(Self { model, options, texts, batches })
+        Ok(Self { model, options, texts, cancellation: cancellation.clone() })
     }
 
     /// Indices of the texts without words, which are not translated.
@@ -91,21 +89,28 @@ impl Sentences {
         empty.into_iter()
     }
 
-    fn source(&self, index: usize) -> Result<Source, InferError> {
-        let Text { text, token, truncated: is_part, .. } = &self.texts[index];
-        let source = SourceText { text, token: *token };
-        let (ids, truncated) = self.model.texts.source_ids(source)?;
-        Ok(Source { index, ids, truncated: truncated || *is_part })
+    /// Request for the translation of a text; `None` if it is canceled.
+    fn request<'a>(&'a self, index: usize, source: &'a Source) -> Option<Request<'a>> {
+        let Text { forced_first, prefix, number, cancellation, .. } = &self.texts[index];
+        let cancellation = cancellation.as_ref().unwrap_or(&self.cancellation);
+        let request = Request {
+            forced_first: *forced_first,
+            prefix,
+            cancellation: Some(cancellation),
+            ..Request::new(&source.ids, *number)
+        };
+        (!cancellation.is_cancelled()).then_some(request)
     }
 
     fn translation(
         &self,
+        index: usize,
         source: &Source,
         hypotheses: Vec<Hypothesis>,
         samples: Vec<Hypothesis>,
     ) -> Result<Translation, InferError> {
         let scored = |found: Vec<Hypothesis>| {
-            let scored = found.into_iter().map(|found| self.scored(found, source.index));
+            let scored = found.into_iter().map(|found| self.scored(found, index));
             scored.collect::<Result<Vec<_>, _>>()
         };
         let mut hypotheses = scored(hypotheses)?;
@@ -114,7 +119,7 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         // The token of a language is not part of the text.
-        let Text { text, token, .. } = &self.texts[source.index];
+        let Text { text, token, .. } = &self.texts[index];
         let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
         Ok(Translation {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
@@ -137,57 +142,71 @@ impl Sentences {
 }
 
 impl Task for Sentences {
+    type Item = Source;
     type Output = Translation;
 
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn texts(&self) -> Vec<(usize, usize)> {
+        let bytes = self.texts.iter().map(|text| text.text.len()).enumerate();
+        bytes.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
+    fn rows(&self) -> usize {
+        self.model.mbr.map_or(self.options.rows(), |mbr| mbr.rows(&self.options))
+    }
+
+    fn placement(&self) -> Placement {
+        self.model.engine.placement()
     }
 
     fn is_shared(&self) -> bool {
         self.model.engine.gains_from_helpers()
     }
 
+    /// The languages may differ. Tensors round differently in other batches.
+    fn fits(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.model, &other.model);
+        Arc::ptr_eq(&ours.engine, &theirs.engine)
+            && self.placement().is_parallel()
+            && ours.mbr == theirs.mbr
+            && self.options == other.options
+    }
+
+    fn encode(&self, index: usize) -> Result<Source, InferError> {
+        let Text { text, token, truncated: is_part, .. } = &self.texts[index];
+        let source = SourceText { text, token: *token };
+        let (ids, truncated) = self.model.texts.source_ids(source)?;
+        Ok(Source { ids, truncated: truncated || *is_part })
+    }
+
+    fn tokens(source: &Source) -> usize {
+        source.ids.len()
+    }
+
     fn run(
         &self,
-        batch: Range<usize>,
-        cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, Translation)>),
-    ) -> Result<(), InferError> {
-        let is_cancelled = |&index: &usize| {
-            self.texts[index].cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
+        texts: &[Encoded<'_, Self>],
+        _cancellation: &Cancellation,
+    ) -> Result<Vec<Translation>, InferError> {
+        let requests = texts.iter().map(|text| text.task().request(text.index, &text.item));
+        let requests: Vec<Option<Request<'_>>> = requests.collect();
+        let search = |options: &SearchOptions| {
+            let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();
+            // Each text has its own cancellation.
+            self.model.engine.search_requests(&requests, options, &Cancellation::new())
         };
-        let texts = self.batches.texts(batch.clone()).iter().copied();
-        let (cancelled, texts): (Vec<usize>, Vec<usize>) = texts.partition(is_cancelled);
-        if !cancelled.is_empty() {
-            put(cancelled.into_iter().map(|index| (index, Translation::default())).collect());
-        }
-        let sources = texts.iter().map(|&index| self.source(index));
-        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
-        self.batches.learn(batch, sources.iter().map(|source| source.ids.len()).sum());
-        for sources in self.batches.split(&mut sources, |source| source.ids.len()) {
-            let requests: Vec<Request<'_>> = sources
-                .iter()
-                .map(|Source { index, ids, .. }| {
-                    let Text { forced_first, prefix, number, cancellation, .. } =
-                        &self.texts[*index];
-                    let (forced_first, cancellation) = (*forced_first, cancellation.as_ref());
-                    Request { forced_first, prefix, cancellation, ..Request::new(ids, *number) }
-                })
-                .collect();
-            let engine = &self.model.engine;
-            let found = engine.search_requests(&requests, &self.options, cancellation)?;
-            let reference_search =
-                self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
-            let samples = match reference_search {
-                Some(options) => engine.search_requests(&requests, &options, cancellation)?,
-                None => vec![Vec::new(); found.len()],
-            };
-            let found = found.into_iter().zip(samples);
-            let ready = sources.iter().zip(found).map(|(source, (hypotheses, samples))| {
-                Ok((source.index, self.translation(source, hypotheses, samples)?))
-            });
-            put(ready.collect::<Result<Vec<_>, InferError>>()?);
-        }
-        Ok(())
+        let mut found = search(&self.options)?.into_iter();
+        let reference_search =
+            self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
+        let samples = reference_search.map(|options| search(&options)).transpose()?;
+        let mut samples = samples.unwrap_or_default().into_iter();
+        let translation = |(text, request): (&Encoded<'_, Self>, &Option<Request<'_>>)| {
+            if request.is_none() {
+                return Ok(Translation::default());
+            }
+            let (found, samples) = (found.next(), samples.next());
+            let (found, samples) = (found.unwrap_or_default(), samples.unwrap_or_default());
+            text.task().translation(text.index, &text.item, found, samples)
+        };
+        texts.iter().zip(&requests).map(translation).collect()
     }
 }

@@ -313,5 +313,7 @@ mod fixture;
 #[cfg(test)]
 mod languages;
 #[cfg(test)]
+mod submitted;
+#[cfg(test)]
 #[cfg(feature = "burn")]
 mod tests;

@@ -146,8 +146,11 @@ impl Generator {
         let Runner { model, pool } = &self.runner;
         model.check(options)?;
         let mut output = InOrder::new(prompts.len(), sink);
-        let prompts = Prompts::new(model.clone(), prompts, options.clone())?;
-        pool.run(prompts, cancellation.child(), |ready| output.put(ready))
+        let task = Prompts { model: model.clone(), options: options.clone() };
+        let texts = prompts.iter().map(|prompt| task.text(prompt)).enumerate();
+        let texts = texts.map(|(index, text)| Ok((index, text?)));
+        let texts = texts.collect::<Result<_, InferError>>()?;
+        pool.run(task.into(), texts, cancellation.child(), |ready| output.put(ready))
     }
 
     /// Computes the self-attention for a text.

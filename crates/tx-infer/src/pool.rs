@@ -20,7 +20,6 @@ mod fair_queue;
 mod in_order;
 mod load;
 mod placement;
-mod texts;
 
 use std::{
     cell::Cell,
@@ -42,7 +41,6 @@ pub(crate) use call::{Encoded, Results, Task};
 use fair_queue::{Batch, FairQueue};
 pub(crate) use in_order::InOrder;
 pub(crate) use placement::Placement;
-pub(crate) use texts::{TextWork, Texts};
 
 thread_local! {
     /// Whether this thread is working on a batch.
@@ -198,26 +196,26 @@ impl Pool {
         self.shared.pool.get().is_some()
     }
 
-    /// Puts `task` into the queue. The threads of the pool pass its results to `receive`, until
-    /// `cancellation` is set.
+    /// Puts texts, with their indices, into the queue. The threads of the pool pass the results of
+    /// `task` to `receive`, until `cancellation` is set.
     ///
     /// # Errors
     ///
     /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
     pub(crate) fn submit<T: Task>(
         &self,
-        task: T,
+        task: Arc<T>,
+        texts: Vec<(usize, T::Text)>,
         priority: Priority,
         cancellation: Cancellation,
         receive: impl Fn(Results<T::Output>) + Send + Sync + 'static,
     ) -> Result<(), InferError> {
-        let mut call = Call::new(task, self.batch_tokens, cancellation, receive);
-        call.load_mut().priority = priority;
-        call.load_mut().created = self.shared.observer.is_some().then(Instant::now);
-        self.shared.push(Arc::new(call), self.max_waiting)
+        let terms = (self.batch_tokens, priority);
+        let call = Call::new(task, texts, terms, cancellation, receive);
+        self.shared.push(Arc::new(call.created(self.shared.now())), self.max_waiting)
     }
 
-    /// Runs `task` and passes its results to `receive` on this thread. Sets `cancellation` at the end,
+    /// Runs `task` for texts, with their indices, and passes the results to `receive` on this thread. Sets `cancellation` at the end,
     /// which therefore is that of this call alone.
     ///
     /// # Errors
@@ -230,7 +228,8 @@ impl Pool {
     /// If the task panics.
     pub(crate) fn run<T: Task, E: From<InferError>>(
         &self,
-        task: T,
+        task: Arc<T>,
+        texts: Vec<(usize, T::Text)>,
         cancellation: Cancellation,
         mut receive: impl FnMut(Vec<(usize, T::Output)>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -245,12 +244,12 @@ impl Pool {
                 failed.cancel();
             }
         };
-        let mut call = Call::new(task, self.batch_tokens, cancellation, send);
-        call.load_mut().created = self.shared.observer.is_some().then(Instant::now);
-        let mut left = call.load().texts.len();
+        let mut left = texts.len();
         if left == 0 {
             return Ok(());
         }
+        let terms = (self.batch_tokens, Priority::Interactive);
+        let call = Call::new(task, texts, terms, cancellation, send).created(self.shared.now());
         let _listening = stop.0.listen(move || drop(own.send(None)));
         let call: Arc<dyn AnyCall> = Arc::new(call);
         match self.shared.own_thread(&call) {
@@ -305,11 +304,27 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Current time, if there is an observer.
+    fn now(&self) -> Option<Instant> {
+        self.observer.is_some().then(Instant::now)
+    }
+
+    /// Adds the texts of a call to at most `max` others.
+    ///
     /// # Errors
     ///
     /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
     fn push(self: &Arc<Self>, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
-        self.state().push(call, max)?;
+        let mut state = self.state();
+        let (waiting, texts) = (state.queue.waiting(), call.load().bytes.len());
+        if state.is_closed {
+            return Err(InferError::PoolClosed);
+        }
+        if waiting > 0 && waiting.saturating_add(texts) > max {
+            return Err(InferError::QueueFull);
+        }
+        state.queue.push(call);
+        drop(state);
         self.wake();
         Ok(())
     }
@@ -319,7 +334,7 @@ impl Shared {
     /// of all threads.
     fn own_thread(self: &Arc<Self>, call: &Arc<dyn AnyCall>) -> Option<OwnThread> {
         let load = call.load();
-        let (size, texts, placement) = (load.size(), load.texts.len(), load.placement);
+        let (size, texts, placement) = (load.size(), load.bytes.len(), load.placement);
         let mut state = self.state();
         if !placement.is_parallel() || state.is_closed {
             return None;
@@ -427,23 +442,6 @@ impl Shared {
 }
 
 impl State {
-    /// Adds the texts of a call to at most `max` others.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
-    fn push(&mut self, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
-        let (waiting, texts) = (self.queue.waiting(), call.load().texts.len());
-        if self.is_closed {
-            return Err(InferError::PoolClosed);
-        }
-        if waiting > 0 && waiting.saturating_add(texts) > max {
-            return Err(InferError::QueueFull);
-        }
-        self.queue.push(call);
-        Ok(())
-    }
-
     /// Takes the next batch, unless all threads have one.
     fn take(&mut self, threads: usize) -> Option<(Batch, Running)> {
         if self.running.len() >= threads {

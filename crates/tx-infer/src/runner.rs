@@ -12,7 +12,7 @@ use crate::{
     device::Device,
     error::InferError,
     model::PackedModel,
-    pool::{InOrder, Placement, Pool, TextWork, Texts},
+    pool::{InOrder, Placement, Pool, Task},
     precision::Precision,
     weights::Weights,
 };
@@ -108,7 +108,24 @@ impl<M: EnsembleModel> Runner<M> {
     }
 }
 
-impl<M: TextWork> Runner<M>
+/// A text with its number, from 1, for messages.
+pub(crate) struct NumberedText {
+    pub(crate) text: String,
+    pub(crate) line: u64,
+}
+
+impl NumberedText {
+    /// Texts, numbered from `first + 1`, with their indices.
+    pub(crate) fn all(
+        texts: &[impl AsRef<str>],
+        first: u64,
+    ) -> impl Iterator<Item = (usize, Self)> {
+        let texts = texts.iter().map(|text| text.as_ref().to_owned());
+        texts.zip(first + 1..).map(|(text, line)| Self { text, line }).enumerate()
+    }
+}
+
+impl<M: TaskModel + Task<Text = NumberedText>> Runner<M>
 where
     M::Output: Default,
 {
@@ -126,12 +143,12 @@ where
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<M::Output>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !is_blank(text);
         let mut output = InOrder::new(texts.len(), sink);
-        let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
-        output.put(empty.map(|(index, _)| (index, M::Output::default())))?;
-        let task = Texts::new(self.model.clone(), texts, first, has_words);
-        self.pool.run(task, cancellation.child(), |ready| output.put(ready))
+        let (empty, texts): (Vec<_>, Vec<_>) =
+            NumberedText::all(texts, first).partition(|(_, text)| is_blank(&text.text));
+        output.put(empty.into_iter().map(|(index, _)| (index, M::Output::default())))?;
+        let task = self.model.clone();
+        self.pool.run(task, texts, cancellation.child(), |ready| output.put(ready))
     }
 }
 

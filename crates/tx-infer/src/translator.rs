@@ -25,7 +25,7 @@ use crate::{
     weights::Weights,
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
-use sentences::Sentences;
+use sentences::{Sentences, Text};
 pub use target_scores::TargetScore;
 pub use translation::{Line, Scored, Translation};
 
@@ -207,9 +207,9 @@ impl Translator {
     ) -> Result<(), E> {
         let mut output = InOrder::new(lines.len(), sink);
         let call = cancellation.child();
-        let sentences = self.sentences(lines, options, &call)?;
-        output.put(sentences.without_words().map(|index| (index, Translation::default())))?;
-        self.runner.pool.run(sentences, call, |ready| output.put(ready))
+        let (sentences, texts, empty) = self.sentences(lines, options, &call)?;
+        output.put(empty.into_iter().map(|index| (index, Translation::default())))?;
+        self.runner.pool.run(sentences, texts, call, |ready| output.put(ready))
     }
 
     /// Translates many texts on the threads of the [pool](Self::with_pool), and returns immediately.
@@ -231,25 +231,33 @@ impl Translator {
         receive: impl Fn(Vec<(usize, Result<Translation, Failure>)>) + Send + Sync + 'static,
     ) -> Result<(), InferError> {
         let call = cancellation.child();
-        let sentences = self.sentences(lines, options, &call)?;
-        let without_words = sentences.without_words();
-        let empty: Vec<_> =
-            without_words.map(|index| (index, Ok(Translation::default()))).collect();
+        let (sentences, texts, empty) = self.sentences(lines, options, &call)?;
         if !empty.is_empty() {
-            receive(empty);
+            let empty = empty.into_iter().map(|index| (index, Ok(Translation::default())));
+            receive(empty.collect());
         }
-        self.runner.pool.submit(sentences, priority, call, receive)
+        self.runner.pool.submit(sentences, texts, priority, call, receive)
     }
 
+    /// Returns the task of a call, its texts with their indices, and the indices of texts without words,
+    /// which are not translated.
     fn sentences(
         &self,
         lines: &[Line<'_>],
         options: &SearchOptions,
         call: &Cancellation,
-    ) -> Result<Sentences, InferError> {
-        let model = &self.runner.model;
+    ) -> Result<(Arc<Sentences>, Vec<(usize, Text)>, Vec<usize>), InferError> {
+        let model = self.runner.model.clone();
         model.check(options)?;
-        Sentences::new(model.clone(), lines, options.clone(), call)
+        let sentences = Sentences { model, options: options.clone() };
+        let (mut texts, mut empty) = (Vec::with_capacity(lines.len()), Vec::new());
+        for (index, line) in lines.iter().enumerate() {
+            match sentences.text(line, call)? {
+                Some(text) => texts.push((index, text)),
+                None => empty.push(index),
+            }
+        }
+        Ok((sentences.into(), texts, empty))
     }
 }
 

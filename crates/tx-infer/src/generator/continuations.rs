@@ -10,45 +10,36 @@ use crate::{
     search::{Hypothesis, Request, SearchOptions},
 };
 
-/// Texts to continue.
+/// Continuation of the texts of one call.
 pub(super) struct Prompts {
-    model: Arc<Model>,
-    options: SearchOptions,
-    texts: Vec<Text>,
+    pub(super) model: Arc<Model>,
+    pub(super) options: SearchOptions,
 }
 
 /// An encoded prompt.
-struct Text {
+pub(super) struct Text {
     text: String,
     ids: Vec<u32>,
     number: u64,
 }
 
 impl Prompts {
-    /// Creates a task for `prompts`.
+    /// Returns the encoded prompt.
     ///
     /// # Errors
     ///
-    /// If a prompt is too long or cannot be tokenized.
-    pub(super) fn new(
-        model: Arc<Model>,
-        prompts: &[Prompt<'_>],
-        options: SearchOptions,
-    ) -> Result<Self, InferError> {
-        let text = |prompt: &Prompt<'_>| {
-            let ids = model.encode_prompt(prompt)?;
-            Ok(Text { text: prompt.text.to_owned(), ids, number: prompt.number })
-        };
-        let texts = prompts.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        Ok(Self { model, options, texts })
+    /// If it is too long or cannot be tokenized.
+    pub(super) fn text(&self, prompt: &Prompt<'_>) -> Result<Text, InferError> {
+        let ids = self.model.encode_prompt(prompt)?;
+        Ok(Text { text: prompt.text.to_owned(), ids, number: prompt.number })
     }
 
     fn continuation(
         &self,
-        index: usize,
+        text: &Text,
         hypotheses: Vec<Hypothesis>,
     ) -> Result<Continuation, InferError> {
-        let Text { text, ids, .. } = &self.texts[index];
+        let Text { text, ids, .. } = text;
         let hypotheses = hypotheses.into_iter();
         let hypotheses = hypotheses.map(|found| self.model.scored(text, ids.len(), found));
         let hypotheses = hypotheses.collect::<Result<Vec<_>, _>>()?;
@@ -61,12 +52,13 @@ impl Prompts {
 }
 
 impl Task for Prompts {
+    type Text = Text;
     /// Number of tokens.
     type Item = usize;
     type Output = Continuation;
 
-    fn texts(&self) -> Vec<(usize, usize)> {
-        self.texts.iter().map(|text| text.text.len()).enumerate().collect()
+    fn bytes(text: &Text) -> usize {
+        text.text.len()
     }
 
     fn rows(&self) -> usize {
@@ -77,9 +69,9 @@ impl Task for Prompts {
         self.model.engine.placement()
     }
 
-    fn encode(&self, index: usize) -> Result<usize, InferError> {
+    fn encode(&self, text: &Text) -> Result<usize, InferError> {
         // `<bos>` is a token, too.
-        Ok(self.texts[index].ids.len() + 1)
+        Ok(text.ids.len() + 1)
     }
 
     fn tokens(tokens: &usize) -> usize {
@@ -91,13 +83,13 @@ impl Task for Prompts {
         texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
     ) -> Result<Vec<Continuation>, InferError> {
-        let request = |text: &Encoded<'_, Self>| {
-            let Text { ids, number, .. } = &self.texts[text.index];
+        let requests = texts.iter().map(|text| {
+            let Text { ids, number, .. } = text.text;
             Request { prefix: ids, ..Request::new(&[], *number) }
-        };
-        let requests: Vec<Request<'_>> = texts.iter().map(request).collect();
+        });
+        let requests: Vec<Request<'_>> = requests.collect();
         let found = self.model.engine.search_requests(&requests, &self.options, cancellation)?;
         let texts = texts.iter().zip(found);
-        texts.map(|(text, hypotheses)| self.continuation(text.index, hypotheses)).collect()
+        texts.map(|(text, hypotheses)| self.continuation(text.text, hypotheses)).collect()
     }
 }

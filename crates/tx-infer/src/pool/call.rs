@@ -2,26 +2,30 @@
 
 use std::{
     any::Any,
+    cmp::Reverse,
     panic::{self, AssertUnwindSafe},
     ptr,
-    sync::Arc,
+    sync::{Arc, Mutex},
+    time::Instant,
 };
 
 use super::{
-    Placement,
+    Placement, Priority,
     load::{Limits, Load},
 };
 use crate::{cancellation::Cancellation, error::InferError};
 
 /// Work on the texts of one call.
-pub(crate) trait Task: Send + Sync + Sized + 'static {
+pub(crate) trait Task: Send + Sync + 'static {
+    /// A text.
+    type Text: Send + Sync;
     /// A tokenized text.
     type Item: Send;
     /// Result of a text.
     type Output: Send;
 
-    /// Returns the indices of the texts to work on, with their lengths in bytes.
-    fn texts(&self) -> Vec<(usize, usize)>;
+    /// Number of bytes of a text.
+    fn bytes(text: &Self::Text) -> usize;
 
     /// Returns the number of rows of a text.
     fn rows(&self) -> usize {
@@ -41,12 +45,12 @@ pub(crate) trait Task: Send + Sync + Sized + 'static {
         false
     }
 
-    /// Tokenizes the text with this index.
+    /// Tokenizes a text.
     ///
     /// # Errors
     ///
     /// If the text cannot be tokenized.
-    fn encode(&self, index: usize) -> Result<Self::Item, InferError>;
+    fn encode(&self, text: &Self::Text) -> Result<Self::Item, InferError>;
 
     /// Number of tokens of a text.
     fn tokens(item: &Self::Item) -> usize;
@@ -65,10 +69,10 @@ pub(crate) trait Task: Send + Sync + Sized + 'static {
 }
 
 /// A tokenized text of a call.
-pub(crate) struct Encoded<'a, T: Task> {
+pub(crate) struct Encoded<'a, T: Task + ?Sized> {
     call: &'a Call<T>,
-    /// Index in the call.
-    pub(crate) index: usize,
+    index: usize,
+    pub(crate) text: &'a T::Text,
     pub(crate) item: T::Item,
 }
 
@@ -92,10 +96,12 @@ pub enum Failure {
 pub(crate) type Results<T> = Vec<(usize, Result<T, Failure>)>;
 
 /// A task in the queue.
-pub(super) struct Call<T: Task> {
-    task: T,
+pub(super) struct Call<T: Task + ?Sized> {
+    /// Texts with their indices, longest first.
+    texts: Vec<(usize, T::Text)>,
     load: Load,
     receive: Box<dyn Fn(Results<T::Output>) + Send + Sync>,
+    task: Arc<T>,
 }
 
 /// A call, without its type.
@@ -111,22 +117,33 @@ pub(super) trait AnyCall: Any + Send + Sync {
 }
 
 impl<T: Task> Call<T> {
-    /// Creates a call with batches of `batch_tokens` tokens, whose results `receive` takes on any
-    /// thread.
+    /// Creates a call for texts with their indices, in batches of `batch_tokens` tokens, whose results
+    /// `receive` takes on any thread.
     pub(super) fn new(
-        task: T,
-        batch_tokens: usize,
+        task: Arc<T>,
+        mut texts: Vec<(usize, T::Text)>,
+        (batch_tokens, priority): (usize, Priority),
         cancellation: Cancellation,
         receive: impl Fn(Results<T::Output>) + Send + Sync + 'static,
     ) -> Self {
-        let limits = Limits { tokens: batch_tokens, rows: task.rows() };
-        let mut load = Load::new(task.texts(), limits, task.placement(), cancellation);
-        load.is_shared = task.is_shared();
-        Self { task, load, receive: Box::new(receive) }
+        texts.sort_by_key(|(_, text)| Reverse(T::bytes(text)));
+        let load = Load {
+            bytes: texts.iter().map(|(_, text)| T::bytes(text)).collect(),
+            limits: Limits { tokens: batch_tokens, rows: task.rows() },
+            placement: task.placement(),
+            is_shared: task.is_shared(),
+            priority,
+            cancellation,
+            created: None,
+            learned: Mutex::default(),
+        };
+        Self { texts, load, receive: Box::new(receive), task }
     }
 
-    pub(super) fn load_mut(&mut self) -> &mut Load {
-        &mut self.load
+    /// Records the time of the call, from which it waits.
+    pub(super) fn created(mut self, created: Option<Instant>) -> Self {
+        self.load.created = created;
+        self
     }
 
     fn deliver(&self, results: Results<T::Output>) {
@@ -138,14 +155,14 @@ impl<T: Task> Call<T> {
 
     /// Tokenizes the text at a position, or delivers its error.
     fn encoded(&self, position: usize) -> Option<Encoded<'_, T>> {
-        let (index, _) = self.load.texts[position];
-        match attempt(|| self.task.encode(index)) {
+        let (index, text) = &self.texts[position];
+        match attempt(|| self.task.encode(text)) {
             Ok(item) => {
                 self.load.learn(position, T::tokens(&item));
-                Some(Encoded { call: self, index, item })
+                Some(Encoded { call: self, index: *index, text, item })
             }
             Err(failure) => {
-                self.deliver(vec![(index, Err(failure))]);
+                self.deliver(vec![(*index, Err(failure))]);
                 None
             }
         }

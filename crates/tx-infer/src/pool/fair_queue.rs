@@ -58,10 +58,10 @@ impl FairQueue {
 
     /// Adds the texts of a call.
     pub(super) fn push(&mut self, call: Arc<dyn AnyCall>) {
-        if call.load().texts.is_empty() {
+        if call.load().bytes.is_empty() {
             return;
         }
-        self.waiting += call.load().texts.len();
+        self.waiting += call.load().bytes.len();
         let key = (self.now, self.next_id);
         self.next_id += 1;
         let fits = |group: &Group| group.first().is_some_and(|(_, first)| first.call.fits(&*call));
@@ -106,7 +106,7 @@ impl FairQueue {
         while let Some(((time, id), Waiting { call, next })) = group.calls.pop_first() {
             let load = call.load();
             if load.cancellation.is_cancelled() {
-                self.waiting -= load.texts.len() - next;
+                self.waiting -= load.bytes.len() - next;
                 continue;
             }
             let tokens = load.tokens(next);
@@ -121,7 +121,7 @@ impl FairQueue {
             batch.size = batch.size.saturating_add(size);
             self.now = self.now.max(time);
             self.waiting -= 1;
-            if next + 1 < load.texts.len() {
+            if next + 1 < load.bytes.len() {
                 let end = time.saturating_add((size as u64).saturating_mul(load.priority.cost()));
                 let waiting = Waiting { call: call.clone(), next: next + 1 };
                 group.calls.insert((end, id), waiting);
@@ -153,25 +153,19 @@ mod tests {
     fn taken(queue: &mut FairQueue, running: usize, threads: usize) -> Vec<(usize, usize)> {
         let batch = queue.take(running, threads, ANY);
         let texts = batch.map(|batch| batch.texts).unwrap_or_default();
-        texts.iter().map(|(call, position)| (call.load().texts[0].1, *position)).collect()
+        texts.iter().map(|(call, position)| (call.load().bytes[0], *position)).collect()
     }
 
-    /// Indices of the texts of all batches.
-    fn batches(
-        bytes: &[(usize, usize)],
-        tokens: usize,
-        rows: usize,
-        threads: usize,
-    ) -> Vec<Vec<usize>> {
+    /// Bytes of the texts of all batches.
+    fn batches(bytes: &[usize], tokens: usize, rows: usize, threads: usize) -> Vec<Vec<usize>> {
         let mut queue = FairQueue::default();
-        queue.push(Letters { rows, ..Letters::of(bytes) }.call(tokens));
+        queue.push(Letters { rows, ..Letters::of_lengths(bytes) }.call(tokens));
         let mut running = 0;
         let batches = std::iter::from_fn(|| {
             let batch = queue.take(running, threads, ANY)?;
             running += batch.texts.len();
-            let index =
-                |(call, position): &(Arc<dyn AnyCall>, usize)| call.load().texts[*position].0;
-            Some(batch.texts.iter().map(index).collect())
+            let bytes = |(call, position): &(Arc<dyn AnyCall>, usize)| call.load().bytes[*position];
+            Some(batch.texts.iter().map(bytes).collect())
         });
         batches.collect()
     }
@@ -179,22 +173,20 @@ mod tests {
     /// Texts of 40, 39, 8 and 4 bytes, estimated at 11, 10, 3 and 2 tokens.
     #[test]
     fn the_longest_come_first_and_batches_keep_their_limit() {
-        let bytes = [(7, 8), (8, 40), (9, 4), (10, 39)];
-        assert_eq!(batches(&bytes, 22, 1, 1), [vec![8, 10], vec![7, 9]]);
-        assert_eq!(batches(&bytes, 22, 2, 1), [vec![8], vec![10], vec![7, 9]]);
-        assert_eq!(batches(&bytes, 1_000, 1, 2), [vec![8, 10], vec![7, 9]]);
-        assert_eq!(batches(&bytes, 1_000, 1, 9), [vec![8], vec![10], vec![7], vec![9]]);
-        assert_eq!(batches(&bytes, 0, 1, 1), [vec![8], vec![10], vec![7], vec![9]]);
+        let bytes = [8, 40, 4, 39];
+        assert_eq!(batches(&bytes, 22, 1, 1), [vec![40, 39], vec![8, 4]]);
+        assert_eq!(batches(&bytes, 22, 2, 1), [vec![40], vec![39], vec![8, 4]]);
+        assert_eq!(batches(&bytes, 1_000, 1, 2), [vec![40, 39], vec![8, 4]]);
+        assert_eq!(batches(&bytes, 1_000, 1, 9), [vec![40], vec![39], vec![8], vec![4]]);
+        assert_eq!(batches(&bytes, 0, 1, 1), [vec![40], vec![39], vec![8], vec![4]]);
         assert_eq!(batches(&[], 9, 1, 1), [[0; 0]; 0]);
     }
 
     /// Texts with a token for each byte, instead of one for every four.
     #[test]
     fn estimates_follow_the_text() {
-        let bytes: Vec<(usize, usize)> = (0..1_000).map(|index| (index, 100)).collect();
-        let call = Letters::of(&bytes).call(1_000);
         let mut queue = FairQueue::default();
-        queue.push(call.clone());
+        queue.push(Letters::of_lengths(&[100; 1_000]).call(1_000));
         let first = queue.take(0, 1, ANY).unwrap().texts;
         assert_eq!(first.len(), 1_000 / 26);
         first.iter().for_each(|(call, position)| call.load().learn(*position, 100));

@@ -12,9 +12,8 @@ use crate::cancellation::Cancellation;
 /// What the queue knows of a call.
 #[derive(Debug)]
 pub(super) struct Load {
-    /// Texts with their indices in the call and their bytes, longest first, so that the batch that
-    /// takes the most memory runs first.
-    pub(super) texts: Vec<(usize, usize)>,
+    /// Bytes of the texts, longest first, so that the batch that takes the most memory runs first.
+    pub(super) bytes: Vec<usize>,
     pub(super) limits: Limits,
     pub(super) placement: Placement,
     /// Whether a batch is faster when threads without a batch take parts of it.
@@ -24,7 +23,7 @@ pub(super) struct Load {
     pub(super) cancellation: Cancellation,
     /// Time when the call was made, if it is observed.
     pub(super) created: Option<Instant>,
-    learned: Mutex<Learned>,
+    pub(super) learned: Mutex<Learned>,
 }
 
 /// Bounds of a batch.
@@ -38,46 +37,39 @@ pub(super) struct Limits {
 
 /// Bytes and tokens of texts tokenized so far, from which the tokens of the others are estimated.
 #[derive(Debug)]
-struct Learned {
+pub(super) struct Learned {
     bytes: usize,
     tokens: usize,
 }
 
-impl Load {
-    /// Describes a call with these texts: indices and bytes.
-    pub(super) fn new(
-        mut texts: Vec<(usize, usize)>,
-        limits: Limits,
-        placement: Placement,
-        cancellation: Cancellation,
-    ) -> Self {
-        texts.sort_by_key(|&(_, bytes)| Reverse(bytes));
-        // Four bytes per token are typical of subwords; used until the first batch is tokenized.
-        let learned = Mutex::new(Learned { bytes: 4, tokens: 1 });
-        let (is_shared, priority, created) = (true, Priority::Interactive, None);
-        Self { texts, limits, placement, is_shared, priority, cancellation, created, learned }
+impl Default for Learned {
+    /// Four bytes per token are typical of subwords; used until the first batch is tokenized.
+    fn default() -> Self {
+        Self { bytes: 4, tokens: 1 }
     }
+}
 
+impl Load {
     fn learned(&self) -> MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Estimates the tokens of the text at a position.
     pub(super) fn tokens(&self, position: usize) -> usize {
-        self.learned().estimate(self.texts[position].1)
+        self.learned().estimate(self.bytes[position])
     }
 
     /// Records the number of tokens of a text, for the estimates of the others.
     pub(super) fn learn(&self, position: usize, tokens: usize) {
         let mut learned = self.learned();
-        learned.bytes = learned.bytes.saturating_add(self.texts[position].1);
+        learned.bytes = learned.bytes.saturating_add(self.bytes[position]);
         learned.tokens = learned.tokens.saturating_add(tokens);
     }
 
     /// Estimates the work for all texts: tokens times rows.
     pub(super) fn size(&self) -> usize {
         let learned = self.learned();
-        let tokens = self.texts.iter().map(|&(_, bytes)| learned.estimate(bytes));
+        let tokens = self.bytes.iter().map(|bytes| learned.estimate(*bytes));
         self.limits.size(tokens.fold(0, usize::saturating_add))
     }
 }
@@ -118,7 +110,7 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::tests::Letters, *};
 
     #[test]
     fn items_with_more_tokens_than_estimated_are_split() {
@@ -131,10 +123,9 @@ mod tests {
     /// Texts of 40, 39, 8 and 4 bytes, estimated at 11, 10, 3 and 2 tokens, in two rows each.
     #[test]
     fn the_work_is_tokens_times_rows() {
-        let limits = Limits { tokens: 44, rows: 2 };
-        let texts = vec![(7, 8), (8, 40), (9, 4), (10, 39)];
-        let load = Load::new(texts, limits, Placement::Threads, Cancellation::new());
-        assert_eq!(load.texts, [(8, 40), (10, 39), (7, 8), (9, 4)]);
-        assert_eq!(load.size(), 2 * (11 + 10 + 3 + 2));
+        let letters = Letters { rows: 2, ..Letters::of_lengths(&[8, 40, 4, 39]) };
+        let call = letters.call(44);
+        assert_eq!(call.load().bytes, [40, 39, 8, 4]);
+        assert_eq!(call.load().size(), 2 * (11 + 10 + 3 + 2));
     }
 }

@@ -12,9 +12,8 @@ use std::{
 use super::*;
 
 /// Texts of bytes, for which `work` runs with their indices. The result is ten times the index.
-#[derive(Clone)]
 pub(super) struct Letters {
-    pub(super) bytes: Vec<(usize, usize)>,
+    pub(super) bytes: Vec<usize>,
     pub(super) rows: usize,
     pub(super) placement: Placement,
     pub(super) priority: Priority,
@@ -24,8 +23,7 @@ pub(super) struct Letters {
 }
 
 impl Letters {
-    /// Texts with their indices and bytes.
-    pub(super) fn of(bytes: &[(usize, usize)]) -> Self {
+    pub(super) fn of_lengths(bytes: &[usize]) -> Self {
         Self {
             bytes: bytes.to_vec(),
             rows: 1,
@@ -37,30 +35,32 @@ impl Letters {
         }
     }
 
-    pub(super) fn of_lengths(lengths: &[usize]) -> Self {
-        Self::of(&lengths.iter().copied().enumerate().collect::<Vec<_>>())
-    }
-
     /// Texts without letters, each of size 1.
     fn working(count: usize, work: impl Fn(usize) + Send + Sync + 'static) -> Self {
         Self { work: Arc::new(work), ..Self::of_lengths(&vec![0; count]) }
     }
 
+    /// Indices and bytes of the texts.
+    fn texts(&self) -> Vec<(usize, (usize, usize))> {
+        self.bytes.iter().copied().enumerate().enumerate().collect()
+    }
+
     /// A call with batches of so many tokens.
     pub(super) fn call(self, tokens: usize) -> Arc<dyn AnyCall> {
-        let (priority, cancellation) = (self.priority, self.cancellation.clone());
-        let mut call = Call::new(self, tokens, cancellation, |_| {});
-        call.load_mut().priority = priority;
-        Arc::new(call)
+        let (terms, cancellation) = ((tokens, self.priority), self.cancellation.clone());
+        let texts = self.texts();
+        Arc::new(Call::new(self.into(), texts, terms, cancellation, |_| {}))
     }
 }
 
 impl Task for Letters {
+    /// Index and bytes.
+    type Text = (usize, usize);
     type Item = ();
     type Output = usize;
 
-    fn texts(&self) -> Vec<(usize, usize)> {
-        self.bytes.clone()
+    fn bytes((_, bytes): &(usize, usize)) -> usize {
+        *bytes
     }
 
     fn rows(&self) -> usize {
@@ -79,7 +79,7 @@ impl Task for Letters {
         self.placement.is_parallel()
     }
 
-    fn encode(&self, _index: usize) -> Result<(), InferError> {
+    fn encode(&self, _text: &(usize, usize)) -> Result<(), InferError> {
         Ok(())
     }
 
@@ -93,8 +93,9 @@ impl Task for Letters {
         _cancellation: &Cancellation,
     ) -> Result<Vec<usize>, InferError> {
         let result = |text: &Encoded<'_, Self>| {
-            (text.task().work)(text.index);
-            Ok(10 * text.index)
+            let (index, _) = *text.text;
+            (text.task().work)(index);
+            Ok(10 * index)
         };
         texts.iter().map(result).collect()
     }
@@ -105,6 +106,17 @@ fn pool(threads: usize) -> Pool {
     Pool::new(threads).with_batch_tokens(0)
 }
 
+/// Runs a call and passes its results to `receive`.
+fn receive(
+    pool: &Pool,
+    call: Letters,
+    cancellation: Cancellation,
+    receive: impl FnMut(Vec<(usize, usize)>) -> Result<(), InferError>,
+) -> Result<(), InferError> {
+    let texts = call.texts();
+    pool.run(call.into(), texts, cancellation, receive)
+}
+
 /// Runs `count` texts and returns their results.
 fn run(
     pool: &Pool,
@@ -113,16 +125,16 @@ fn run(
     work: impl Fn(usize) + Send + Sync + 'static,
 ) -> Result<Vec<usize>, InferError> {
     let mut found = vec![0; count];
-    pool.run(Letters::working(count, work), cancellation.child(), |ready| {
+    receive(pool, Letters::working(count, work), cancellation.child(), |ready| {
         ready.into_iter().for_each(|(item, result)| found[item] = result);
-        Ok::<_, InferError>(())
+        Ok(())
     })?;
     Ok(found)
 }
 
 /// Runs a call whose results do not matter.
 fn run_call(pool: &Pool, call: Letters) {
-    pool.run(call, never(), |_| Ok::<_, InferError>(())).unwrap();
+    receive(pool, call, never(), |_| Ok(())).unwrap();
 }
 
 fn never() -> Cancellation {
@@ -160,11 +172,11 @@ fn every_item_of_every_call_runs_once() {
                 scope.spawn(move || {
                     let mut found = vec![0; count];
                     let texts = Letters { placement, ..Letters::working(count, |_| {}) };
-                    let receive = |ready: Vec<(usize, usize)>| {
+                    receive(pool, texts, never(), |ready| {
                         ready.into_iter().for_each(|(index, result)| found[index] += result);
-                        Ok::<_, InferError>(())
-                    };
-                    pool.run(texts, never(), receive).unwrap();
+                        Ok(())
+                    })
+                    .unwrap();
                     assert_eq!(found, (0..count).map(|item| 10 * item).collect::<Vec<_>>());
                 });
             }
@@ -289,12 +301,12 @@ fn a_call_that_is_much_shorter_than_the_batches_in_progress_overtakes_them() {
                 passes.pass();
                 ends.store(true, Ordering::SeqCst);
             };
-            let long = Letters { bytes: vec![(0, 28)], ..Letters::working(1, work) };
+            let long = Letters { bytes: vec![28], ..Letters::working(1, work) };
             scope.spawn(move || run_call(pool, long));
             begun.pass();
             let has_ended = has_ended.clone();
             let work = move |_| assert_eq!(has_ended.load(Ordering::SeqCst), !overtakes);
-            let bytes = vec![(0, letters)];
+            let bytes = vec![letters];
             let short = Letters { bytes, placement, ..Letters::working(1, work) };
             let short = scope.spawn(move || run_call(pool, short));
             if !overtakes {
@@ -395,7 +407,8 @@ fn no_batch_begins_after_an_error_of_the_caller() {
     let task = Letters::working(1_000_000, move |_| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
-    let result = pool.run(task, never(), |_| Err(InferError::Search { problems: vec![] }));
+    let fails = |_| Err(InferError::Search { problems: vec![] });
+    let result = receive(&pool, task, never(), fails);
     assert!(matches!(result, Err(InferError::Search { .. })));
     run(&pool, 1, &never(), |_| {}).unwrap();
     assert!(done.load(Ordering::Relaxed) < 1_000_000);
@@ -426,6 +439,15 @@ fn a_flag_that_other_code_set_before_or_during_a_call_cancels_it() {
     }
 }
 
+fn submit(
+    pool: &Pool,
+    call: Letters,
+    receive: impl Fn(Results<usize>) + Send + Sync + 'static,
+) -> Result<(), InferError> {
+    let (texts, priority, cancellation) = (call.texts(), call.priority, call.cancellation.clone());
+    pool.submit(call.into(), texts, priority, cancellation, receive)
+}
+
 /// Occupies the only thread of a pool, and waits until it is busy. The result lets it continue.
 fn occupied(pool: &Pool) -> Door {
     let (begun, door) = (Door::default(), Door::default());
@@ -435,7 +457,7 @@ fn occupied(pool: &Pool) -> Door {
         passes.pass();
     };
     let call = Letters { placement: Placement::Host, ..Letters::working(1, work) };
-    pool.submit(call, Priority::Interactive, never(), |_| {}).unwrap();
+    submit(pool, call, |_| {}).unwrap();
     begun.pass();
     door
 }
@@ -447,8 +469,7 @@ struct Received(Arc<Mutex<Vec<(usize, String)>>>);
 impl Received {
     fn submit(&self, pool: &Pool, call: Letters) -> Result<(), InferError> {
         let received = self.0.clone();
-        let (priority, cancellation) = (call.priority, call.cancellation.clone());
-        pool.submit(call, priority, cancellation, move |results| {
+        submit(pool, call, move |results| {
             let results = results.into_iter().map(|(index, result)| match result {
                 Ok(output) => (index, output.to_string()),
                 Err(Failure::Error(error)) => (index, error.to_string()),
@@ -497,8 +518,8 @@ fn a_panic_of_a_receiver_cancels_its_call() {
     let door = occupied(&pool);
     let cancellation = Cancellation::new();
     let call = Letters::working(5, |index| assert_eq!(index, 0));
-    let receive = |_| panic!("receiver");
-    pool.submit(call, Priority::Interactive, cancellation.clone(), receive).unwrap();
+    let call = Letters { cancellation: cancellation.clone(), ..call };
+    submit(&pool, call, |_| panic!("receiver")).unwrap();
     door.open();
     pool.wait();
     assert!(cancellation.is_cancelled());

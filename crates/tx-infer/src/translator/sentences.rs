@@ -14,17 +14,14 @@ use crate::{
     tokens::{on_one_line, unknown_words},
 };
 
-/// Texts to translate.
+/// Translation of the texts of one call.
 pub(super) struct Sentences {
-    model: Arc<Model>,
-    options: SearchOptions,
-    texts: Vec<Text>,
-    cancellation: Cancellation,
+    pub(super) model: Arc<Model>,
+    pub(super) options: SearchOptions,
 }
 
 /// The part of a text that is tokenized.
-#[derive(Default)]
-struct Text {
+pub(super) struct Text {
     text: String,
     /// Token of a language before the text.
     token: Option<u32>,
@@ -35,8 +32,8 @@ struct Text {
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
-    /// Cancellation of this text or its call, unless it is that of its call alone.
-    cancellation: Option<Cancellation>,
+    /// Cancellation of this text or of its call.
+    cancellation: Cancellation,
 }
 
 /// A text as source ids.
@@ -46,71 +43,45 @@ pub(super) struct Source {
 }
 
 impl Sentences {
-    /// Creates a task for the texts of `lines` that contain words. They leave their batch when
-    /// `cancellation` is set.
+    /// Returns the text of a line, which leaves its batch when `call` is canceled; `None` if it has no
+    /// words.
     ///
     /// # Errors
     ///
-    /// If a prefix is too long or cannot be tokenized, or a text needs a language that is not selected.
-    pub(super) fn new(
-        model: Arc<Model>,
-        lines: &[Line<'_>],
-        options: SearchOptions,
-        cancellation: &Cancellation,
-    ) -> Result<Self, InferError> {
-        let tokenizer = &model.texts;
-        let text = |line: &Line<'_>| {
-            let number = line.number;
-            let text = line.text.trim();
-            if tokenizer.tokenizers().source.is_blank(text) {
-                return Ok(Text { number, ..Text::default() });
-            }
-            let SourceText { text, token } = tokenizer.split(text)?;
-            let readable = tokenizer.readable(text);
-            Ok(Text {
-                text: readable.into(),
-                token,
-                truncated: readable.len() < text.len(),
-                forced_first: tokenizer.forced_first()?,
-                prefix: tokenizer.prefix_ids(line.prefix, number + 1)?,
-                number,
-                cancellation: line.cancellation.map(|own| own.or(cancellation)),
-            })
+    /// If the prefix is too long or cannot be tokenized, or the text needs a language that is not selected.
+    pub(super) fn text(
+        &self,
+        line: &Line<'_>,
+        call: &Cancellation,
+    ) -> Result<Option<Text>, InferError> {
+        let tokenizer = &self.model.texts;
+        let text = line.text.trim();
+        if tokenizer.tokenizers().source.is_blank(text) {
+            return Ok(None);
+        }
+        let SourceText { text, token } = tokenizer.split(text)?;
+        let readable = tokenizer.readable(text);
+        let text = Text {
+            text: readable.into(),
+            token,
+            truncated: readable.len() < text.len(),
+            forced_first: tokenizer.forced_first()?,
+            prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
+            number: line.number,
+            cancellation: line.cancellation.map_or_else(|| call.clone(), |own| own.or(call)),
         };
-        let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        Ok(Self { model, options, texts, cancellation: cancellation.clone() })
-    }
-
-    /// Indices of the texts without words, which are not translated.
-    pub(super) fn without_words(&self) -> impl Iterator<Item = usize> + use<> {
-        let texts = self.texts.iter().enumerate();
-        let empty: Vec<usize> =
-            texts.filter(|(_, text)| text.text.is_empty()).map(|(index, _)| index).collect();
-        empty.into_iter()
-    }
-
-    /// Request for the translation of a text; `None` if it is canceled.
-    fn request<'a>(&'a self, index: usize, source: &'a Source) -> Option<Request<'a>> {
-        let Text { forced_first, prefix, number, cancellation, .. } = &self.texts[index];
-        let cancellation = cancellation.as_ref().unwrap_or(&self.cancellation);
-        let request = Request {
-            forced_first: *forced_first,
-            prefix,
-            cancellation: Some(cancellation),
-            ..Request::new(&source.ids, *number)
-        };
-        (!cancellation.is_cancelled()).then_some(request)
+        Ok(Some(text).filter(|text| !text.text.is_empty()))
     }
 
     fn translation(
         &self,
-        index: usize,
+        text: &Text,
         source: &Source,
         hypotheses: Vec<Hypothesis>,
         samples: Vec<Hypothesis>,
     ) -> Result<Translation, InferError> {
         let scored = |found: Vec<Hypothesis>| {
-            let scored = found.into_iter().map(|found| self.scored(found, index));
+            let scored = found.into_iter().map(|found| self.scored(found, text));
             scored.collect::<Result<Vec<_>, _>>()
         };
         let mut hypotheses = scored(hypotheses)?;
@@ -119,7 +90,7 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         // The token of a language is not part of the text.
-        let Text { text, token, .. } = &self.texts[index];
+        let Text { text, token, .. } = text;
         let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
         Ok(Translation {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
@@ -129,10 +100,10 @@ impl Sentences {
         })
     }
 
-    fn scored(&self, hypothesis: Hypothesis, index: usize) -> Result<Scored, InferError> {
+    fn scored(&self, hypothesis: Hypothesis, source: &Text) -> Result<Scored, InferError> {
         let mut text = self.model.texts.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
-            let Text { text: source, token, .. } = &self.texts[index];
+            let Text { text: source, token, .. } = source;
             let words = &self.model.texts.tokenizers().source.encode_with_words(source)?;
             text =
                 unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
@@ -141,13 +112,24 @@ impl Sentences {
     }
 }
 
+impl Text {
+    /// Request for the translation; `None` if it is canceled.
+    fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
+        let Self { forced_first, prefix, number, cancellation, .. } = self;
+        let (forced_first, cancellation) = (*forced_first, Some(cancellation));
+        let request =
+            Request { forced_first, prefix, cancellation, ..Request::new(&source.ids, *number) };
+        (!self.cancellation.is_cancelled()).then_some(request)
+    }
+}
+
 impl Task for Sentences {
+    type Text = Text;
     type Item = Source;
     type Output = Translation;
 
-    fn texts(&self) -> Vec<(usize, usize)> {
-        let bytes = self.texts.iter().map(|text| text.text.len()).enumerate();
-        bytes.filter(|(_, bytes)| *bytes > 0).collect()
+    fn bytes(text: &Text) -> usize {
+        text.text.len()
     }
 
     fn rows(&self) -> usize {
@@ -171,8 +153,8 @@ impl Task for Sentences {
             && self.options == other.options
     }
 
-    fn encode(&self, index: usize) -> Result<Source, InferError> {
-        let Text { text, token, truncated: is_part, .. } = &self.texts[index];
+    fn encode(&self, text: &Text) -> Result<Source, InferError> {
+        let Text { text, token, truncated: is_part, .. } = text;
         let source = SourceText { text, token: *token };
         let (ids, truncated) = self.model.texts.source_ids(source)?;
         Ok(Source { ids, truncated: truncated || *is_part })
@@ -187,7 +169,7 @@ impl Task for Sentences {
         texts: &[Encoded<'_, Self>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Translation>, InferError> {
-        let requests = texts.iter().map(|text| text.task().request(text.index, &text.item));
+        let requests = texts.iter().map(|text| text.text.request(&text.item));
         let requests: Vec<Option<Request<'_>>> = requests.collect();
         let search = |options: &SearchOptions| {
             let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();
@@ -205,7 +187,7 @@ impl Task for Sentences {
             }
             let (found, samples) = (found.next(), samples.next());
             let (found, samples) = (found.unwrap_or_default(), samples.unwrap_or_default());
-            text.task().translation(text.index, &text.item, found, samples)
+            text.task().translation(text.text, &text.item, found, samples)
         };
         texts.iter().zip(&requests).map(translation).collect()
     }

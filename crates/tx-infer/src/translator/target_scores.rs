@@ -51,13 +51,14 @@ impl Translator {
         pairs: &[(impl AsRef<str>, impl AsRef<str>)],
         first: u64,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let pairs: Vec<(String, String)> = pairs
-            .iter()
-            .map(|(source, target)| (source.as_ref().trim().into(), target.as_ref().into()))
-            .collect();
+        let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
+            let (source, target) = (source.as_ref().trim().into(), target.as_ref().into());
+            PairText { source, target, line }
+        });
+        let texts = texts.enumerate().collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
-        let task = Pairs { model: self.runner.model.clone(), pairs, first };
-        self.runner.pool.run(task, Cancellation::new(), |ready| {
+        let task = Pairs { model: self.runner.model.clone() };
+        self.runner.pool.run(task.into(), texts, Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;
@@ -65,13 +66,16 @@ impl Translator {
     }
 }
 
-/// Pairs of one call.
+/// Scores of the pairs of one call.
 struct Pairs {
     model: Arc<Model>,
-    /// Sources first.
-    pairs: Vec<(String, String)>,
-    /// Number of the first pair.
-    first: u64,
+}
+
+/// A pair and the number of its line, from 1.
+struct PairText {
+    source: String,
+    target: String,
+    line: u64,
 }
 
 /// A pair as ids.
@@ -81,31 +85,25 @@ struct Pair {
     truncated: bool,
 }
 
-impl Pairs {
-    fn line(&self, index: usize) -> u64 {
-        self.first + index as u64 + 1
-    }
-}
-
 impl Task for Pairs {
+    type Text = PairText;
     type Item = Pair;
     type Output = TargetScore;
 
-    fn texts(&self) -> Vec<(usize, usize)> {
-        let longer = |(source, target): &(String, String)| source.len().max(target.len());
-        self.pairs.iter().map(longer).enumerate().collect()
+    fn bytes(pair: &PairText) -> usize {
+        pair.source.len().max(pair.target.len())
     }
 
     fn placement(&self) -> Placement {
         self.model.engine.placement()
     }
 
-    fn encode(&self, index: usize) -> Result<Pair, InferError> {
-        let (source, target) = &self.pairs[index];
+    fn encode(&self, pair: &PairText) -> Result<Pair, InferError> {
+        let &PairText { ref source, ref target, line } = pair;
         let source = self.model.texts.split(source)?;
         let (source, truncated) = self.model.texts.source_ids(source)?;
         let max = self.model.config.max_len;
-        let long = |found| InferError::LongTarget { line: self.line(index), found, max };
+        let long = |found| InferError::LongTarget { line, found, max };
         match self.model.texts.target_ids(target)? {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
@@ -128,7 +126,7 @@ impl Task for Pairs {
         let found = found.map_err(|error| match error {
             InferError::NotFinite { line } => {
                 let pair = pairs.get((line - 1) as usize);
-                InferError::NotFinite { line: self.line(pair.map_or(0, |pair| pair.index)) }
+                InferError::NotFinite { line: pair.map_or(0, |pair| pair.text.line) }
             }
             error => error,
         })?;

@@ -7,7 +7,7 @@
 //! The caller's own thread runs a call of one batch if a batch may start and its products are too small
 //! to be shared: handing it over takes longer than a helper saves. While all threads work on batches
 //! that are much larger than a whole new call, the caller's own thread runs the call, too (see
-//! [`Shared::own_thread`]), because the end of a batch may be a tenth of a second away. A call that is
+//! [`Shared::run_here`]), because the end of a batch may be a tenth of a second away. A call that is
 //! [submitted](crate::Translator::submit) never runs on the thread of its caller.
 //!
 //! A thread that waits for parts of its product never starts a batch. The wake-up job reaches it,
@@ -136,14 +136,6 @@ impl Pool {
         Self { shared, batch_tokens: Self::BATCH_TOKENS, max_waiting: usize::MAX }
     }
 
-    /// Creates a pool for a model. A GPU is used from a single thread.
-    pub(crate) fn of(placement: Placement, threads: usize) -> Self {
-        match placement {
-            Placement::Threads | Placement::Host => Self::new(threads),
-            Placement::Gpu => Self::new(1),
-        }
-    }
-
     /// Sets the maximum number of tokens of a batch, padding and hypotheses counted
     /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
     pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
@@ -215,8 +207,8 @@ impl Pool {
         self.shared.push(Arc::new(call.created(self.shared.now())), self.max_waiting)
     }
 
-    /// Runs `task` for texts, with their indices, and passes the results to `receive` on this thread. Sets `cancellation` at the end,
-    /// which therefore is that of this call alone.
+    /// Runs `task` for texts, with their indices, and passes the results to `receive` on this thread.
+    /// Sets `cancellation` at the end, which therefore is that of this call alone.
     ///
     /// # Errors
     ///
@@ -252,9 +244,10 @@ impl Pool {
         let call = Call::new(task, texts, terms, cancellation, send).created(self.shared.now());
         let _listening = stop.0.listen(move || drop(own.send(None)));
         let call: Arc<dyn AnyCall> = Arc::new(call);
-        match self.shared.own_thread(&call) {
-            Some(own) => own.run(call),
-            None => self.shared.push(call, self.max_waiting)?,
+        if self.shared.run_here(&call) {
+            drop(call);
+        } else {
+            self.shared.push(call, self.max_waiting)?;
         }
         while left > 0 {
             let Ok(Some(results)) = receiver.recv() else {
@@ -329,40 +322,44 @@ impl Shared {
         Ok(())
     }
 
-    /// Permits a caller to run its call itself while the returned value exists: a call of one batch that
-    /// no thread would help with, if a thread is free; or a call that is much smaller than the batches
-    /// of all threads.
-    fn own_thread(self: &Arc<Self>, call: &Arc<dyn AnyCall>) -> Option<OwnThread> {
+    /// Runs a call on the thread of its caller, which is this one: a call of one batch that no thread
+    /// would help with, if a thread is free; or a call that is much smaller than the batches of all
+    /// threads. Returns `false` for other calls.
+    fn run_here(self: &Arc<Self>, call: &Arc<dyn AnyCall>) -> bool {
         let load = call.load();
         let (size, texts, placement) = (load.size(), load.bytes.len(), load.placement);
+        let running = Running { size, texts, placement };
+        let mut queue = FairQueue::default();
+        queue.push(call.clone());
         let mut state = self.state();
         if !placement.is_parallel() || state.is_closed {
-            return None;
+            return false;
         }
         let is_free = state.running.len() < self.threads && state.queue.waiting() == 0;
-        let running = if !load.is_shared && is_free {
-            let mut queue = FairQueue::default();
-            queue.push(call.clone());
-            let others = state.running.iter().map(|running| running.texts).sum();
-            queue.take(others, self.threads, |_| true)?;
-            if queue.waiting() > 0 {
-                return None;
+        let mut next = None;
+        if is_free && !load.is_shared {
+            next = queue.take(state.texts(), self.threads, true);
+            if next.is_none() || queue.waiting() > 0 {
+                return false;
             }
-            let running = Running { size, texts, placement };
             state.running.push(running);
-            Some(running)
-        } else {
-            let least = size.saturating_mul(MUCH_LARGER);
-            let is_urgent = state.running.len() >= self.threads
-                && state.overtaking < self.threads
-                && state.running.iter().all(|running| running.size >= least);
-            if !is_urgent {
-                return None;
-            }
+        } else if state.is_overtaken_by(size, self.threads) {
             state.overtaking += 1;
-            None
-        };
-        Some(OwnThread { shared: self.clone(), running })
+        } else {
+            return false;
+        }
+        drop(state);
+        let is_overtaking = next.is_none();
+        while let Some(batch) = next.take().or_else(|| queue.take(0, 1, true)) {
+            self.run(&batch);
+        }
+        if is_overtaking {
+            self.state().overtaking -= 1;
+        } else if self.finish(running) {
+            self.wake();
+        }
+        self.idle.notify_all();
+        true
     }
 
     /// Wakes a thread of the pool.
@@ -447,9 +444,7 @@ impl State {
         if self.running.len() >= threads {
             return None;
         }
-        let texts = self.running.iter().map(|running| running.texts).sum();
-        let is_permitted = self.is_permitted();
-        let batch = self.queue.take(texts, threads, is_permitted)?;
+        let batch = self.queue.take(self.texts(), threads, self.is_alone())?;
         let (first, _) = batch.texts.first()?;
         let (texts, placement) = (batch.texts.len(), first.load().placement);
         let running = Running { size: batch.size, texts, placement };
@@ -459,44 +454,26 @@ impl State {
 
     /// Returns `true` if a thread can take a batch.
     fn can_start(&self, threads: usize) -> bool {
-        self.running.len() < threads && self.queue.has(self.is_permitted())
+        self.running.len() < threads && self.queue.has_next(self.is_alone())
     }
 
-    /// Placements of which a batch may start. Those that use all threads run one at a time.
-    fn is_permitted(&self) -> impl Fn(Placement) -> bool + use<> {
-        let is_alone = self.running.iter().all(|running| running.placement.is_parallel());
-        move |placement| placement.is_parallel() || is_alone
+    /// Number of texts that are worked on.
+    fn texts(&self) -> usize {
+        self.running.iter().map(|running| running.texts).sum()
     }
-}
 
-/// Permission of a caller to run its call itself.
-struct OwnThread {
-    shared: Arc<Shared>,
-    /// The batch, if it is one of those of the threads.
-    running: Option<Running>,
-}
-
-impl OwnThread {
-    fn run(self, call: Arc<dyn AnyCall>) {
-        let mut queue = FairQueue::default();
-        queue.push(call);
-        while let Some(batch) = queue.take(0, 1, |_| true) {
-            self.shared.run(&batch);
-        }
+    /// Returns `true` if a batch that uses all threads may start: no other one is in progress.
+    fn is_alone(&self) -> bool {
+        self.running.iter().all(|running| running.placement.is_parallel())
     }
-}
 
-impl Drop for OwnThread {
-    fn drop(&mut self) {
-        match self.running {
-            Some(running) => {
-                if self.shared.finish(running) {
-                    self.shared.wake();
-                }
-                self.shared.idle.notify_all();
-            }
-            None => self.shared.state().overtaking -= 1,
-        }
+    /// Returns `true` if all threads work on batches that are much larger than a call of `size`, and
+    /// few callers run such calls.
+    fn is_overtaken_by(&self, size: usize, threads: usize) -> bool {
+        let least = size.saturating_mul(MUCH_LARGER);
+        self.running.len() >= threads
+            && self.overtaking < threads
+            && self.running.iter().all(|running| running.size >= least)
     }
 }
 

@@ -51,7 +51,7 @@ impl<M: TaskModel> Runner<M> {
     /// Runs `model` with the default threads and batches.
     pub(crate) fn new(model: M) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { pool: Pool::of(model.placement(), threads), model: model.into() }
+        Self { pool: Pool::new(model.placement().threads(threads)), model: model.into() }
     }
 
     /// Builds the model of a bundle on `device` in `precision`.
@@ -80,7 +80,7 @@ impl<M: TaskModel> Runner<M> {
 
     /// Runs the model in `threads` threads, which are no longer shared with clones of `self`.
     pub(crate) fn with_threads(self, threads: usize) -> Self {
-        let pool = Pool::of(self.model.placement(), threads);
+        let pool = Pool::new(self.model.placement().threads(threads));
         Self { pool: pool.with_batch_tokens(self.pool.batch_tokens()), ..self }
     }
 

@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Placement, call::AnyCall};
+use super::call::AnyCall;
 
 /// Texts that wait.
 #[derive(Default)]
@@ -50,10 +50,9 @@ impl FairQueue {
         self.waiting
     }
 
-    /// Returns `true` if a text of a permitted placement waits.
-    pub(super) fn has(&self, is_permitted: impl Fn(Placement) -> bool) -> bool {
-        let mut firsts = self.groups.iter().filter_map(Group::first);
-        firsts.any(|(_, first)| is_permitted(first.call.load().placement))
+    /// Returns `true` if [`take`](Self::take) finds a text.
+    pub(super) fn has_next(&self, is_alone: bool) -> bool {
+        self.next_group(is_alone).is_some()
     }
 
     /// Adds the texts of a call.
@@ -72,22 +71,12 @@ impl FairQueue {
         self.groups[index].calls.insert(key, Waiting { call, next: 0 });
     }
 
-    /// Takes the next batch of a permitted placement, while `running` texts are worked on by some of
-    /// `threads` threads. Calls that are canceled are dropped.
-    pub(super) fn take(
-        &mut self,
-        running: usize,
-        threads: usize,
-        is_permitted: impl Fn(Placement) -> bool,
-    ) -> Option<Batch> {
+    /// Takes the next batch, while `running` texts are worked on by some of `threads` threads. A batch
+    /// that uses all threads needs to be alone. Calls that are canceled are dropped.
+    pub(super) fn take(&mut self, running: usize, threads: usize, is_alone: bool) -> Option<Batch> {
         let parallel_share = self.waiting.saturating_add(running).div_ceil(threads.max(1));
         loop {
-            let groups = self.groups.iter().enumerate();
-            let permitted = groups.filter_map(|(index, group)| {
-                let (key, first) = group.first()?;
-                is_permitted(first.call.load().placement).then_some((key, index))
-            });
-            let (_, index) = permitted.min()?;
+            let index = self.next_group(is_alone)?;
             let batch = self.take_from(index, parallel_share);
             if self.groups[index].calls.is_empty() {
                 self.groups.swap_remove(index);
@@ -96,6 +85,16 @@ impl FairQueue {
                 return Some(batch);
             }
         }
+    }
+
+    /// Index of the group with the earliest time, among those that may start.
+    fn next_group(&self, is_alone: bool) -> Option<usize> {
+        let groups = self.groups.iter().enumerate();
+        let ready = groups.filter_map(|(index, group)| {
+            let (key, first) = group.first()?;
+            (is_alone || first.call.load().placement.is_parallel()).then_some((key, index))
+        });
+        ready.min().map(|(_, index)| index)
     }
 
     /// Takes the next texts of a group; none if all its calls are canceled.
@@ -147,11 +146,9 @@ mod tests {
     };
     use crate::cancellation::Cancellation;
 
-    const ANY: fn(Placement) -> bool = |_| true;
-
     /// Positions of the texts of the next batch, each with the bytes of the longest text of its call.
     fn taken(queue: &mut FairQueue, running: usize, threads: usize) -> Vec<(usize, usize)> {
-        let batch = queue.take(running, threads, ANY);
+        let batch = queue.take(running, threads, true);
         let texts = batch.map(|batch| batch.texts).unwrap_or_default();
         texts.iter().map(|(call, position)| (call.load().bytes[0], *position)).collect()
     }
@@ -162,7 +159,7 @@ mod tests {
         queue.push(Letters { rows, ..Letters::of_lengths(bytes) }.call(tokens));
         let mut running = 0;
         let batches = std::iter::from_fn(|| {
-            let batch = queue.take(running, threads, ANY)?;
+            let batch = queue.take(running, threads, true)?;
             running += batch.texts.len();
             let bytes = |(call, position): &(Arc<dyn AnyCall>, usize)| call.load().bytes[*position];
             Some(batch.texts.iter().map(bytes).collect())
@@ -187,10 +184,10 @@ mod tests {
     fn estimates_follow_the_text() {
         let mut queue = FairQueue::default();
         queue.push(Letters::of_lengths(&[100; 1_000]).call(1_000));
-        let first = queue.take(0, 1, ANY).unwrap().texts;
+        let first = queue.take(0, 1, true).unwrap().texts;
         assert_eq!(first.len(), 1_000 / 26);
         first.iter().for_each(|(call, position)| call.load().learn(*position, 100));
-        assert_eq!(queue.take(0, 1, ANY).unwrap().texts.len(), 1_000 / 100);
+        assert_eq!(queue.take(0, 1, true).unwrap().texts.len(), 1_000 / 100);
     }
 
     /// By hand: a text of 40 letters counts as 11 tokens, one of 4 as 2.
@@ -227,7 +224,7 @@ mod tests {
         for placement in [Placement::Host, Placement::Gpu] {
             queue.push(Letters { placement, ..Letters::of_lengths(&[4; 5]) }.call(1_000));
         }
-        assert_eq!(queue.take(0, 2, Placement::is_parallel).map(|batch| batch.size), None);
+        assert_eq!(queue.take(0, 2, false).map(|batch| batch.size), None);
         assert_eq!(taken(&mut queue, 0, 2).len(), 5);
         assert_eq!(taken(&mut queue, 0, 2).len(), 5);
     }

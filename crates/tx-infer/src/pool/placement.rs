@@ -19,4 +19,12 @@ impl Placement {
             Self::Host | Self::Gpu => false,
         }
     }
+
+    /// Number of threads for a model, of `threads` threads.
+    pub(crate) fn threads(self, threads: usize) -> usize {
+        match self {
+            Self::Threads | Self::Host => threads,
+            Self::Gpu => 1,
+        }
+    }
 }

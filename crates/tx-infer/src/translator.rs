@@ -25,7 +25,7 @@ use crate::{
     weights::Weights,
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
-use sentences::{Sentences, Text};
+use sentences::{Sentences, Texts};
 pub use target_scores::TargetScore;
 pub use translation::{Line, Scored, Translation};
 
@@ -246,7 +246,7 @@ impl Translator {
         lines: &[Line<'_>],
         options: &SearchOptions,
         call: &Cancellation,
-    ) -> Result<(Arc<Sentences>, Vec<(usize, Text)>, Vec<usize>), InferError> {
+    ) -> Result<(Arc<Sentences>, Texts, Vec<usize>), InferError> {
         let model = self.runner.model.clone();
         model.check(options)?;
         let sentences = Sentences { model, options: options.clone() };

@@ -148,7 +148,7 @@ impl<T: Task> Call<T> {
 
     fn deliver(&self, results: Results<T::Output>) {
         // A panic of the receiver must not end this thread.
-        if attempt(|| Ok((self.receive)(results))).is_err() {
+        if panic::catch_unwind(AssertUnwindSafe(|| (self.receive)(results))).is_err() {
             self.load.cancellation.cancel();
         }
     }

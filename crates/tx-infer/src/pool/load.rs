@@ -92,11 +92,11 @@ impl Limits {
     }
 
     /// Splits items, longest first, into parts that keep the limits by their number of tokens.
-    pub(super) fn split<'a, T>(
+    pub(super) fn split<T>(
         self,
-        items: &'a mut [T],
+        items: &mut [T],
         tokens: impl Fn(&T) -> usize,
-    ) -> impl Iterator<Item = &'a [T]> {
+    ) -> impl Iterator<Item = &[T]> {
         items.sort_by_key(|item| Reverse(tokens(item)));
         let mut rest = &*items;
         std::iter::from_fn(move || {

@@ -36,6 +36,9 @@ pub(super) struct Text {
     cancellation: Cancellation,
 }
 
+/// Texts with the indices of their lines.
+pub(super) type Texts = Vec<(usize, Text)>;
+
 /// A text as source ids.
 pub(super) struct Source {
     ids: Vec<u32>,

@@ -1,17 +1,17 @@
 //! Threads and their queue, which calls and models share.
 //!
-//! A pool owns threads of rayon and one [queue](fair_queue) of texts. A thread takes one batch at a
-//! time, which may mix texts of several calls. Threads without a batch take parts of the other
-//! threads' matrix products, as rayon distributes them, unless the model is too small for that.
+//! A pool owns threads of rayon and one fair queue of texts. A thread takes one batch at a time, which
+//! may mix texts of several calls. Threads without a batch take parts of the other threads' matrix
+//! products, as rayon distributes them, unless the model is too small for that.
 //!
 //! The caller's own thread runs a call of one batch if a batch may start and its products are too small
 //! to be shared: handing it over takes longer than a helper saves. While all threads work on batches
-//! that are much larger than a whole new call, the caller's own thread runs the call, too (see
-//! [`Shared::run_here`]), because the end of a batch may be a tenth of a second away. A call that is
-//! [submitted](crate::Translator::submit) never runs on the thread of its caller.
+//! that are much larger than a whole new call, the caller's own thread runs the call, too, because the
+//! end of a batch may be a tenth of a second away. A call that is
+//! [submitted](crate::Translator::submit) runs there only if the system cannot start threads.
 //!
 //! A thread that waits for parts of its product never starts a batch. The wake-up job reaches it,
-//! since rayon runs jobs while a thread waits, but is passed on to another thread (see [`IN_BATCH`]).
+//! since rayon runs jobs while a thread waits, but is passed on to another thread (`IN_BATCH`).
 //! Parts of products themselves do not wait for anything (`tx_engine`), so a thread that runs one is
 //! never inside another thread's batch when a wake-up reaches it.
 

@@ -3,7 +3,7 @@
 //! Texts are taken by fair queuing: each call has a virtual time, which its texts advance by their
 //! work, and the text of the call with the earliest virtual time is next. A new call starts at the
 //! time of the latest batch, so that a short one does not wait for a long one. The texts of a
-//! [bulk](Priority::Bulk) call advance its time faster.
+//! [bulk](super::Priority::Bulk) call advance its time faster.
 //!
 //! A batch has texts of calls that fit together, as far as its limits allow, and at most the share
 //! of one thread in all texts that wait or are worked on, so that no thread is free meanwhile.

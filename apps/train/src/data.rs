@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use tx_cli::terminal::{stderr, stdout};
 use tx_train::{
     Statistics, TrainConfig, TrainError,
-    data::{self, ShardOptions},
+    data::{self, ShardOptions, ShardPart},
 };
 
 use crate::{configuration::DataArgs, fetch, signals::Signals};
@@ -20,8 +20,8 @@ pub enum DataCommand {
     /// --set data.prepared=DIR
     ///
     /// --file, or --source and --target, can be patterns such as 'pairs/*.parquet'. Then each file
-    /// becomes a shard, several processes can prepare shards of one folder at the same time, and the
-    /// same command continues an interrupted preparation.
+    /// becomes a shard, several processes with different --shard can prepare one folder at the same
+    /// time, and the same command continues an interrupted preparation.
     Prepare(PrepareArgs),
 }
 
@@ -49,6 +49,11 @@ pub struct PrepareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// Prepare a part of the shards, of N parts number I, such as 2/8; afterwards, the same command
+    /// without --shard completes the corpus
+    #[arg(long, value_name = "I/N")]
+    shard: Option<ShardPart>,
+
     /// Configuration and data
     #[command(flatten)]
     data: DataArgs,
@@ -65,44 +70,56 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
             };
             stdout().write_all(text.as_bytes())?;
         }
-        DataCommand::Prepare(PrepareArgs { output, threads, data }) => {
-            let config = config(&data)?;
-            let log = |line: &str| {
-                if !data.quiet {
-                    // A closed standard error does not fail the preparation.
-                    drop(writeln!(stderr(), "{line}"));
-                }
-            };
-            let signals = Signals::listen(false)?;
-            let corpora = fetch::corpora();
-            let stop = signals.stop();
-            let mut shards = ShardOptions::default();
-            shards.threads = threads.map_or(shards.threads, usize::from);
-            let corpora = corpora.as_ref();
-            let corpus = match data::prepared(&config, &output, corpora, shards, &stop, &log) {
-                Err(TrainError::Interrupted) => {
-                    log(match output.exists() {
-                        true => {
-                            "interrupted: complete shards are kept, and the same command continues"
-                        }
-                        false => "interrupted: nothing was written",
-                    });
-                    return Ok(ExitCode::from(signals.exit_code()));
-                }
-                corpus => corpus?,
-            };
+        DataCommand::Prepare(args) => return prepare(args),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn prepare(args: PrepareArgs) -> anyhow::Result<ExitCode> {
+    let PrepareArgs { output, threads, shard, data } = args;
+    let config = config(&data)?;
+    let log = |line: &str| {
+        if !data.quiet {
+            // A closed standard error does not fail the preparation.
+            drop(writeln!(stderr(), "{line}"));
+        }
+    };
+    let signals = Signals::listen(false)?;
+    let corpora = fetch::corpora();
+    let (corpora, stop) = (corpora.as_ref(), signals.stop());
+    let mut shards = ShardOptions::default();
+    shards.threads = threads.map_or(shards.threads, usize::from);
+    let done = match shard {
+        Some(part) => {
+            shards.part = part;
+            data::prepare_shard_part(&config, &output, corpora, shards, &stop, &log)
+                .map(|()| format!("part {part} of the shards is complete"))
+        }
+        None => data::prepared(&config, &output, corpora, shards, &stop, &log).map(|corpus| {
             let record = corpus.record;
             let bytes: u64 = record.files.values().map(|file| file.bytes).sum();
-            log(&format!(
+            format!(
                 "{} training and {} validation pairs, {} training tokens, {:.1} MB",
                 record.training_pairs,
                 record.validation_pairs,
                 record.training_ids,
                 bytes as f64 / 1e6
-            ));
+            )
+        }),
+    };
+    match done {
+        Err(TrainError::Interrupted) => {
+            log(match output.exists() {
+                true => "interrupted: complete shards are kept, and the same command continues",
+                false => "interrupted: nothing was written",
+            });
+            Ok(ExitCode::from(signals.exit_code()))
+        }
+        done => {
+            log(&done?);
+            Ok(ExitCode::SUCCESS)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the configuration of the command line, after fetching its corpus if `--fetch` is given.

@@ -122,7 +122,8 @@ pub enum Command {
 
     Bench(BenchArgs),
 
-    /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian
+    /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian,
+    /// CTranslate2, Argos Translate
     ///
     /// The format is detected from the content of the files. An option of the model that tx does not
     /// support, and a weight that is missing or not used, is an error that names it. No code of the

@@ -51,6 +51,10 @@ pub struct ImportArgs {
     #[arg(long, value_name = "LANG", requires = "source_language")]
     pub target_language: Option<String>,
 
+    /// Whether sources of a model of CTranslate2 end with `<eos>` [default: as its `config.json` says]
+    #[arg(long, value_name = "BOOL")]
+    pub source_eos: Option<bool>,
+
     /// Check the model and describe it, without writing a bundle
     #[arg(long)]
     pub dry_run: bool,
@@ -70,6 +74,7 @@ pub fn import(args: &ImportArgs) -> anyhow::Result<()> {
         heads: args.heads,
         source_language: args.source_language.clone(),
         target_language: args.target_language.clone(),
+        source_eos: args.source_eos,
     };
     let import = import::import_with(&args.from, args.format.0, &options)?;
     if args.dry_run {

@@ -10,6 +10,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use tempfile::TempDir;
 use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
@@ -17,11 +18,13 @@ use tx_text::Tokenizers;
 pub use crate::source_files::{License, SourceFile};
 use crate::{error::ConvertError, source_files::SourceFiles};
 
+mod side_tokens;
 mod weight_map;
 
 mod detect;
 mod report;
 
+mod ctranslate2;
 mod marian;
 mod transformers;
 mod tutorial;
@@ -38,16 +41,19 @@ pub enum ImportFormat {
     TransformersM2m100,
     /// `.npz` of Marian, or a folder with one.
     Marian,
+    /// Folder of CTranslate2 with `model.bin`, or a package of Argos Translate.
+    CTranslate2,
     /// Checkpoint `.pt` of the tutorial "Coding a Transformer from scratch".
     TutorialCheckpoint,
 }
 
 impl ImportFormat {
     /// All formats.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::TransformersMarian,
         Self::TransformersM2m100,
         Self::Marian,
+        Self::CTranslate2,
         Self::TutorialCheckpoint,
     ];
 
@@ -57,6 +63,7 @@ impl ImportFormat {
             Self::TransformersMarian => "transformers-marian",
             Self::TransformersM2m100 => "transformers-m2m100",
             Self::Marian => "marian",
+            Self::CTranslate2 => "ctranslate2",
             Self::TutorialCheckpoint => "tutorial-checkpoint",
         }
     }
@@ -87,6 +94,8 @@ pub struct ImportOptions {
     pub source_language: Option<String>,
     /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
     pub target_language: Option<String>,
+    /// Whether sources of a model of CTranslate2 end with `<eos>`; as in its `config.json` by default.
+    pub source_eos: Option<bool>,
 }
 
 /// Reads the model at `from`, a file or a folder, whose format is detected from its content if
@@ -121,6 +130,7 @@ pub fn import_with(
         ImportFormat::TransformersMarian => transformers::import_marian(from),
         ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
         ImportFormat::Marian => marian::read(from),
+        ImportFormat::CTranslate2 => ctranslate2::read(from, options),
         ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
     }
 }
@@ -139,8 +149,12 @@ pub struct Import {
     pub search: Option<SearchOptions>,
     /// Properties of the model that the import ignores, one line each.
     pub notes: Vec<String>,
+    /// Codes of the languages of a model with one pair.
+    pub pair: Option<[String; 2]>,
     /// License of the model, as stated in its folder.
     pub license: License,
+    /// Files of an archive, which are deleted afterwards.
+    unpacked: Option<TempDir>,
     origin: PathBuf,
     files: Vec<SourceFile>,
     weights: Vec<Weight>,
@@ -165,6 +179,8 @@ impl Import {
             languages: None,
             search: None,
             notes: Vec::new(),
+            pair: None,
+            unpacked: None,
             license: License::read(folder),
             origin: origin.to_owned(),
             files: files.files().to_vec(),

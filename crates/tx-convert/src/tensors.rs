@@ -10,7 +10,9 @@ use std::{
 use half::{bf16, f16};
 
 use crate::error::ConvertError;
+pub(crate) use ctranslate2::ModelBin;
 
+mod ctranslate2;
 mod pickle;
 mod pytorch;
 mod safetensors;

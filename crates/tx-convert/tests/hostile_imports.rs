@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 11] = [
+const MODELS: [&[&str]; 15] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -119,6 +119,28 @@ const MODELS: [&[&str]; 11] = [
     ],
     &["tutorial/first/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
     &["tutorial/last/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
+    &[
+        "ctranslate2/pre/model.bin",
+        "ctranslate2/pre/config.json",
+        "ctranslate2/pre/shared_vocabulary.json",
+    ],
+    &[
+        "ctranslate2/post/model.bin",
+        "ctranslate2/post/config.json",
+        "ctranslate2/post/source_vocabulary.json",
+        "ctranslate2/post/target_vocabulary.json",
+    ],
+    &[
+        "ctranslate2/gated/model.bin",
+        "ctranslate2/gated/config.json",
+        "ctranslate2/gated/source_vocabulary.json",
+        "ctranslate2/gated/target_vocabulary.json",
+    ],
+    &[
+        "ctranslate2/final/model.bin",
+        "ctranslate2/final/config.json",
+        "ctranslate2/final/shared_vocabulary.json",
+    ],
 ];
 
 /// Models as they are read without a change.

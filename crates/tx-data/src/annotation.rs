@@ -270,8 +270,8 @@ mod tests {
         let encode = |max_len: usize| {
             let mut source = tokenizers.source.encode(&pair.source).unwrap();
             let mut target = tokenizers.target.encode(&pair.target).unwrap();
-            tx_text::truncate(&mut source, max_len);
-            tx_text::truncate(&mut target, max_len);
+            tokenizers.source.ends().truncate(&mut source, max_len);
+            tokenizers.target.ends().truncate(&mut target, max_len);
             let mut encoded = EncodedPair::new(source, target);
             let annotation =
                 PairAnnotation { weight: 3.0, links: vec![Link { source: 0, target: 1 }] };

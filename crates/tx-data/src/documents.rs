@@ -3,7 +3,7 @@
 use std::{ops::Range, path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use tx_text::{Tokenizer, lines::read_lines};
+use tx_text::{Ends, Tokenizer, lines::read_lines};
 
 use crate::{error::DataError, examples::Examples};
 
@@ -98,7 +98,7 @@ impl DocumentStore {
         tokenizer: &Tokenizer,
         what: &str,
     ) -> Result<(Self, DocumentReport), DataError> {
-        let tokenizer = tokenizer.clone().with_bos()?;
+        let tokenizer = tokenizer.clone().with_ends(Ends::BOTH)?;
         let mut report = DocumentReport::default();
         let (mut ids, mut ends) = (Vec::new(), Vec::new());
         for part in texts.chunks(PART) {

@@ -3,14 +3,14 @@
 use std::{borrow::Borrow, fmt};
 
 use serde::{Deserialize, Serialize};
-use tx_text::{SentencePair, Tokenizer, Tokenizers, truncate};
+use tx_text::{Ends, SentencePair, Tokenizer, Tokenizers};
 
 use crate::{error::DataError, labels::Labels};
 
 /// Sentence as token ids, special tokens included, with its translation or its class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EncodedPair {
-    /// Input of the encoder; ends with `<eos>`.
+    /// Input of the encoder, with the special tokens of its tokenizer.
     pub source: Vec<u32>,
     /// `<bos> … <eos>`, or the class of a labeled text.
     pub target: Vec<u32>,
@@ -232,6 +232,11 @@ impl<'a> Encoder<'a> {
         mut take: impl FnMut(usize, EncodedPair) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { source, target: target_side, max_len, policy, report } = self;
+        let source_ends = source.ends();
+        let target_ends = match target_side {
+            TargetEncoder::Sentence(tokenizer) => tokenizer.ends(),
+            TargetEncoder::Label { .. } => Ends::BOTH,
+        };
         for (part, pairs) in pairs.chunks(PART).enumerate() {
             let texts = pairs.iter().map(Borrow::borrow);
             let sources = encode_side(source, texts.clone().map(|pair| &pair.source))?;
@@ -260,8 +265,8 @@ impl<'a> Encoder<'a> {
                     match policy {
                         LongPolicy::Skip => continue,
                         LongPolicy::Truncate => {
-                            truncate(&mut source, *max_len);
-                            truncate(&mut target, *max_len);
+                            source_ends.truncate(&mut source, *max_len);
+                            target_ends.truncate(&mut target, *max_len);
                         }
                     }
                 }

@@ -31,9 +31,11 @@ mod shards;
 mod spool;
 
 use std::{
+    fmt,
     fs::File,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use serde_json::Value;
@@ -48,7 +50,7 @@ pub use mapped_text::MappedText;
 pub use prepare::{Preparation, prepare};
 pub use record::{CorpusRecord, FileHash, InputFile, ShardRecord};
 #[cfg(feature = "sources")]
-pub use shards::{ShardInputs, prepare_shards};
+pub use shards::{ShardInputs, prepare_part, prepare_shards};
 
 /// Format number of a folder with one corpus, which this build writes and reads.
 pub const FORMAT: u32 = 1;
@@ -64,22 +66,46 @@ const TARGET_TOKENIZER: &str = "target.tokenizer.json";
 /// Files of a corpus besides `corpus.json`.
 const FILES: [&str; 5] = [IDS, INDEX, VALIDATION, SOURCE_TOKENIZER, TARGET_TOKENIZER];
 
-/// Shards whose content a process verifies when it opens a corpus: of `processes`, process number
-/// `process` verifies the shards whose index modulo `processes` is that number.
+/// Part of the shards of a corpus: of `count` parts, part number `index` has the shards whose index
+/// modulo `count` is that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verification {
-    /// Number of this process, from 0.
-    pub process: usize,
-    /// Number of processes that open the corpus together.
-    pub processes: usize,
+pub struct ShardPart {
+    /// Number of the part, from 0.
+    pub index: usize,
+    /// Number of parts.
+    pub count: usize,
 }
 
-impl Verification {
+impl ShardPart {
     /// All shards.
-    pub const ALL: Self = Self { process: 0, processes: 1 };
+    pub const ALL: Self = Self { index: 0, count: 1 };
 
     fn includes(self, shard: usize) -> bool {
-        shard % self.processes.max(1) == self.process
+        shard % self.count.max(1) == self.index
+    }
+}
+
+impl FromStr for ShardPart {
+    type Err = String;
+
+    /// Reads a part as `I/N`, with I from 1 to N.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(number, count)| {
+            Some((number.parse::<usize>().ok()?, count.parse::<usize>().ok()?))
+        });
+        match numbers {
+            Some((number, count)) if (1..=count).contains(&number) => {
+                Ok(Self { index: number - 1, count })
+            }
+            _ => Err("expected I/N, such as 1/8, with I from 1 to N".into()),
+        }
+    }
+}
+
+impl fmt::Display for ShardPart {
+    /// Writes the part as [`from_str`](Self::from_str) reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index + 1, self.count)
     }
 }
 
@@ -87,7 +113,8 @@ impl Verification {
 #[derive(Debug)]
 pub struct PreparedCorpus {
     folder: PathBuf,
-    verification: Verification,
+    /// Shards that are verified.
+    part: ShardPart,
     /// Content of `corpus.json`.
     pub record: CorpusRecord,
     /// Tokenizers of both sides.
@@ -111,7 +138,7 @@ impl PreparedCorpus {
     /// If it is not a prepared corpus, has another format, or is damaged; the message names the
     /// file.
     pub fn open(folder: &Path) -> Result<Self, DataError> {
-        Self::open_verifying(folder, Verification::ALL)
+        Self::open_verifying(folder, ShardPart::ALL)
     }
 
     /// Opens a folder and verifies the hashes of the files of some shards, and the lengths of the
@@ -121,7 +148,7 @@ impl PreparedCorpus {
     /// # Errors
     ///
     /// Same as [`open`](Self::open), for damage that this process finds.
-    pub fn open_verifying(folder: &Path, verification: Verification) -> Result<Self, DataError> {
+    pub fn open_verifying(folder: &Path, part: ShardPart) -> Result<Self, DataError> {
         let record = CorpusRecord::read(folder)?;
         record.check_shards(folder)?;
         let problem = |problem| DataError::Prepared { path: folder.into(), problem };
@@ -135,8 +162,7 @@ impl PreparedCorpus {
                 let expected = record.files.get(&key);
                 let expected = expected
                     .ok_or_else(|| problem(format!("`{CORPUS}` has no entry for `{key}`")))?;
-                let is_verified =
-                    verification.includes(shard) || shard == 0 && first.contains(name);
+                let is_verified = part.includes(shard) || shard == 0 && first.contains(name);
                 expected.verify(folder, &key, is_verified)?;
             }
         }
@@ -148,7 +174,7 @@ impl PreparedCorpus {
             source: Tokenizer::open(&first.join(SOURCE_TOKENIZER))?,
             target: Tokenizer::open(&first.join(TARGET_TOKENIZER))?,
         };
-        Ok(Self { folder: folder.into(), verification, record, tokenizers })
+        Ok(Self { folder: folder.into(), part, record, tokenizers })
     }
 
     /// Compares settings and input files with those of the preparation.
@@ -192,13 +218,13 @@ impl PreparedCorpus {
             MappedPairs::open(&ids, &index, *id_bytes, pairs, total, vocabularies, is_verified)
         };
         if shards.is_empty() {
-            let is_verified = self.verification.includes(0);
+            let is_verified = self.part.includes(0);
             let pairs = open(&self.folder, *training_pairs, *training_ids, is_verified)?;
             return Ok(MappedShards::new(vec![pairs]));
         }
         let open = |(shard, record): (usize, &ShardRecord)| {
             let folder = shard_folder(&self.folder, shard);
-            let is_verified = self.verification.includes(shard);
+            let is_verified = self.part.includes(shard);
             open(&folder, record.training_pairs, record.training_ids, is_verified)
         };
         Ok(MappedShards::new(shards.iter().enumerate().map(open).collect::<Result<_, _>>()?))

@@ -76,7 +76,7 @@ impl PackedResidual {
                 self.norm.normalize(normalized);
                 normalized
             }
-            NormPlacement::Post | NormPlacement::SublayerOutput => x,
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => x,
         }
     }
 
@@ -93,7 +93,7 @@ impl PackedResidual {
     ) {
         match self.placement {
             NormPlacement::Pre => outer.add_product(inner, x),
-            NormPlacement::Post => {
+            NormPlacement::Post | NormPlacement::PostFinal => {
                 outer.add_product(inner, x);
                 self.norm.normalize(x);
             }

@@ -2,12 +2,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tx_text::{Tokenizers, special::BOS, truncate};
+use tx_text::{Tokenizers, special::BOS};
 
 use crate::{
     bundle::{Bundle, LanguagePlacement, Languages},
     error::InferError,
-    tokens::{Tokens, encode_prefix, encode_truncated, encode_whole, readable},
+    tokens::{Limit, Tokens, encode_prefix, encode_truncated, encode_whole, readable},
 };
 
 /// Tokenizers of both sides of a model for translation, with the languages that were selected.
@@ -121,7 +121,8 @@ impl PairTokenizer {
         let mut tokens = Tokens::of_source(&self.tokenizers.source, text, self.max_len)?;
         if let Some(id) = token {
             let name = self.tokenizers.source.token(id).unwrap_or_default();
-            tokens.insert(start_of_text(&tokens.ids), id, name, self.max_len);
+            let limit = Limit { max_len: self.max_len, ends: self.tokenizers.source.ends() };
+            tokens.insert(start_of_text(&tokens.ids), id, name, limit);
         }
         Ok(tokens)
     }
@@ -135,7 +136,8 @@ impl PairTokenizer {
         let mut tokens = Tokens::of_target(&self.tokenizers.target, text, self.max_len)?;
         if let Some(id) = self.forced_first()? {
             let name = self.tokenizers.target.token(id).unwrap_or_default();
-            tokens.insert(0, id, name, self.max_len);
+            let limit = Limit { max_len: self.max_len, ends: self.tokenizers.target.ends() };
+            tokens.insert(0, id, name, limit);
         }
         Ok(tokens)
     }
@@ -216,7 +218,7 @@ impl PairTokenizer {
         let Some(token) = token else { return Ok((ids, truncated)) };
         ids.insert(start_of_text(&ids), token);
         let truncated = truncated || ids.len() > self.max_len;
-        truncate(&mut ids, self.max_len);
+        self.tokenizers.source.ends().truncate(&mut ids, self.max_len);
         Ok((ids, truncated))
     }
 

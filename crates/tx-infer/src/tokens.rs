@@ -3,10 +3,9 @@
 use std::{collections::HashSet, ops::Range};
 
 use tx_text::{
-    Tokenizer,
+    Ends, Tokenizer,
     special::{BOS, EOS, MASK_TOKEN, UNK},
     text_words::{word_of_tokens, word_ranges},
-    truncate,
 };
 
 use crate::error::InferError;
@@ -35,7 +34,7 @@ pub(crate) fn encode_truncated(
     let readable = readable(text, max_len);
     let mut ids = limited(tokenizer, max_len).encode(readable)?;
     let truncated = readable.len() < text.len() || ids.len() > max_len;
-    truncate(&mut ids, max_len);
+    tokenizer.ends().truncate(&mut ids, max_len);
     Ok((ids, truncated))
 }
 
@@ -98,7 +97,14 @@ pub(crate) fn on_one_line(text: String) -> String {
     if text.contains(breaks) { text.replace(breaks, " ") } else { text }
 }
 
-/// A text as token ids, `<eos>` included, with the words that the tokens belong to.
+/// Maximum number of tokens of a text, and its special tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    pub(crate) max_len: usize,
+    pub(crate) ends: Ends,
+}
+
+/// A text as token ids, special tokens included, with the words that the tokens belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// Ids of the tokens, without the `<bos>` that starts a target.
@@ -143,7 +149,7 @@ impl Tokens {
         }
         let text = readable(text, max_len);
         let mut ids = tokenizer.encode_with_masks(text)?;
-        truncate(&mut ids, max_len);
+        tokenizer.ends().truncate(&mut ids, max_len);
         Ok(Self {
             tokens: names(tokenizer, &ids),
             word_of: vec![None; ids.len()],
@@ -215,19 +221,22 @@ impl Tokens {
         Ok(Self { tokens: names(tokenizer, &ids), ids, word_of, words })
     }
 
-    /// Inserts a token that belongs to no word, and truncates the text to `max_len` tokens again.
-    pub(crate) fn insert(&mut self, position: usize, id: u32, name: String, max_len: usize) {
+    /// Inserts a token that belongs to no word, and truncates the text again.
+    pub(crate) fn insert(&mut self, position: usize, id: u32, name: String, limit: Limit) {
+        let Limit { max_len, ends } = limit;
         self.ids.insert(position, id);
         self.tokens.insert(position, name);
         self.word_of.insert(position, None);
         if self.ids.len() > max_len {
-            // The last token is `<eos>`, also after truncation.
             let end = self.tokens.pop().unwrap_or_default();
-            truncate(&mut self.ids, max_len);
-            self.tokens.truncate(max_len.saturating_sub(1));
-            self.tokens.push(end);
+            ends.truncate(&mut self.ids, max_len);
+            self.tokens.truncate(max_len);
             self.word_of.truncate(max_len);
-            self.word_of.last_mut().into_iter().for_each(|word| *word = None);
+            // The last token is `<eos>`, also after truncation.
+            if ends.eos {
+                self.tokens.last_mut().into_iter().for_each(|last| last.clone_from(&end));
+                self.word_of.last_mut().into_iter().for_each(|word| *word = None);
+            }
         }
     }
 
@@ -247,9 +256,9 @@ impl Tokens {
         let mut word_of = word_of_tokens(tokenizer, &spans, &words);
         let mut ids: Vec<u32> = spans.into_iter().map(|(id, _)| id).collect();
         if ids.len() > max_len {
-            truncate(&mut ids, max_len);
+            tokenizer.ends().truncate(&mut ids, max_len);
             word_of.truncate(max_len);
-            if let Some(last) = word_of.last_mut() {
+            if let Some(last) = word_of.last_mut().filter(|_| tokenizer.ends().eos) {
                 *last = None;
             }
         }

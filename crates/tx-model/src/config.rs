@@ -143,6 +143,8 @@ pub enum NormPlacement {
     Pre,
     /// `norm(x + dropout(f(x)))`: the paper, section 3.1.
     Post,
+    /// As `Post`, with another norm after each stack: the default of PyTorch's `nn.Transformer`.
+    PostFinal,
     /// `x + norm(f(x))`, as in a tutorial on word reversal; in the encoder's self-attention
     /// `x + dropout(norm(f(x)))`.
     SublayerOutput,
@@ -424,11 +426,11 @@ pub enum Side {
 }
 
 impl NormPlacement {
-    /// Returns `true` if another norm follows each stack. Only pre-norm needs it, because the sum
-    /// of its residuals is not normalized.
+    /// Returns `true` if another norm follows each stack. Pre-norm needs it, because the sum of its
+    /// residuals is not normalized.
     pub fn has_final_norm(self) -> bool {
         match self {
-            Self::Pre => true,
+            Self::Pre | Self::PostFinal => true,
             Self::Post | Self::SublayerOutput => false,
         }
     }

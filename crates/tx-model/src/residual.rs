@@ -38,7 +38,7 @@ impl Residual {
     pub fn enter(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
             NormPlacement::Pre => self.norm.forward(x),
-            NormPlacement::Post | NormPlacement::SublayerOutput => x,
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => x,
         }
     }
 
@@ -52,7 +52,9 @@ impl Residual {
         let mask = self.dropout.sample(&x.device());
         match self.placement {
             NormPlacement::Pre => kernels::residual(x, y, mask),
-            NormPlacement::Post => self.norm.forward(kernels::residual(x, y, mask)),
+            NormPlacement::Post | NormPlacement::PostFinal => {
+                self.norm.forward(kernels::residual(x, y, mask))
+            }
             NormPlacement::SublayerOutput => kernels::residual(x, self.norm.forward(y), mask),
         }
     }
@@ -66,7 +68,9 @@ pub(crate) fn final_norm(config: &ModelConfig, device: &Device) -> Option<LayerN
 /// Dropout rate after all sub-layers except the encoder's self-attention.
 pub(crate) fn residual_dropout(config: &ModelConfig) -> f64 {
     match config.norm {
-        NormPlacement::Pre | NormPlacement::Post => config.dropout.residual,
+        NormPlacement::Pre | NormPlacement::Post | NormPlacement::PostFinal => {
+            config.dropout.residual
+        }
         NormPlacement::SublayerOutput => 0.0,
     }
 }
@@ -89,6 +93,7 @@ mod tests {
         for (norm, expected) in [
             (NormPlacement::Pre, [-1.0_f32, 5.0]),
             (NormPlacement::Post, [-1.0, 1.0]),
+            (NormPlacement::PostFinal, [-1.0, 1.0]),
             (NormPlacement::SublayerOutput, [0.0, 4.0]),
         ] {
             let config = ModelConfig { d_model: 2, norm, ..ModelConfig::default() };

@@ -219,7 +219,7 @@ mod tests {
     fn every_variant_lists_the_weights_of_its_model() {
         use Activation::{Gated, Relu};
         let vocab = VocabSizes { source: 11, target: 11 };
-        let norms = every!(NormPlacement: Pre, Post, SublayerOutput);
+        let norms = every!(NormPlacement: Pre, Post, PostFinal, SublayerOutput);
         let encodings = every!(Positions: Sinusoidal, Learned, Rotary, Relative, None);
         let tyings = every!(Tying: None, Decoder, All);
         let variants = norms.into_iter().flat_map(|norm| {

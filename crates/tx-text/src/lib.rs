@@ -48,8 +48,8 @@ pub use not_text::NotText;
 pub use pair::SentencePair;
 pub use segmentation::Segmentation;
 pub use tokenizer::{
-    Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind, Tokenizers,
-    VocabularyReport, WordSplit, sentencepiece_pieces, truncate,
+    Ends, Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind,
+    Tokenizers, VocabularyReport, WordSplit, sentencepiece_pieces,
 };
 pub use unigram_sampling::UnigramSampling;
 pub use word_table::WordTable;

@@ -11,6 +11,7 @@
 
 mod both_sides;
 mod config;
+mod ends;
 mod one_side;
 mod report;
 
@@ -34,8 +35,9 @@ mod vocabulary;
 
 pub use both_sides::Tokenizers;
 pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
+pub use ends::Ends;
 pub(crate) use one_side::{Merges, Pieces};
-pub use one_side::{Tokenizer, WordToken, truncate};
+pub use one_side::{Tokenizer, WordToken};
 pub use report::VocabularyReport;
 pub use vocabulary::{SentencePieceVocabulary, sentencepiece_pieces};
 

@@ -11,7 +11,7 @@ use std::{fs, io::Read, path::Path};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use tx_text::{
-    SentencePieceVocabulary, Tokenizer, sentencepiece_pieces,
+    Ends, SentencePieceVocabulary, Tokenizer, sentencepiece_pieces,
     special::{BOS, EOS, SPECIAL_TOKENS, UNK},
 };
 
@@ -58,7 +58,7 @@ fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vec<String> {
 
 fn tokenizer(model: &[u8], tokens: &[String]) -> Tokenizer {
     let vocabulary =
-        SentencePieceVocabulary { tokens, special: &[], leading_code: true, adds_bos: true };
+        SentencePieceVocabulary { tokens, special: &[], leading_code: true, ends: Ends::BOTH };
     Tokenizer::from_sentencepiece(model, vocabulary).unwrap()
 }
 
@@ -128,7 +128,7 @@ fn a_leading_code_is_one_token() {
             tokens: &tokens,
             special: &special,
             leading_code,
-            adds_bos: false,
+            ends: Ends::EOS,
         };
         Tokenizer::from_sentencepiece(&file, vocabulary).unwrap()
     };
@@ -155,7 +155,7 @@ fn special_tokens_are_never_text() {
         tokens: &tokens,
         special: &special,
         leading_code: false,
-        adds_bos: true,
+        ends: Ends::BOTH,
     };
     let tokenizer = Tokenizer::from_sentencepiece(&model("unigram"), vocabulary).unwrap();
     for text in ["<pad>", "</s>", "<unk>", "__de__", "<eos> <bos>"] {
@@ -169,7 +169,7 @@ fn special_tokens_are_never_text() {
 fn problems_are_named() {
     let make = |model: &[u8], tokens: &[String]| {
         let vocabulary =
-            SentencePieceVocabulary { tokens, special: &[], leading_code: false, adds_bos: true };
+            SentencePieceVocabulary { tokens, special: &[], leading_code: false, ends: Ends::BOTH };
         Tokenizer::from_sentencepiece(model, vocabulary).unwrap_err().to_string()
     };
     let file = model("unigram");

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tx_data::{
     CleaningReport,
     near_duplicate::{Overlap, OverlapFinder},
-    prepared::Verification,
+    prepared::ShardPart,
     source::named::CorpusCache,
 };
 use tx_infer::TaskKind;
@@ -121,7 +121,7 @@ impl Statistics {
             });
         }
         let stop = &AtomicBool::new(false);
-        let access = DataAccess { cache, verification: Verification::ALL, stop, print: &|_| {} };
+        let access = DataAccess { cache, part: ShardPart::ALL, stop, print: &|_| {} };
         let corpus = load(config, &access)?;
         let cleaning = (!config.data.is_generated()).then(|| corpus.cleaning.clone());
         let overlap_left_out = corpus.overlap_dropped;

@@ -167,33 +167,54 @@ fn damaged_checkpoints_are_refused_and_the_previous_one_is_offered() {
     resume().failed(2, &["`run/train.toml`", "line 3"]);
 }
 
-/// Names in a file of a checkpoint are changed, and all hashes are made to match.
+/// Names or ranks in a file of a checkpoint are changed, and all hashes are made to match.
 #[test]
-fn a_checkpoint_with_other_names_and_matching_hashes_is_refused() {
+fn a_checkpoint_with_other_tensors_and_matching_hashes_is_refused() {
     use sha2::{Digest, Sha256};
 
     let hash = |bytes: &[u8]| -> String {
         Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     };
     let workshop = Workshop::new();
-    workshop.train_tiny("run", &[]).trained();
+    workshop.train_tiny("run", &["--set", "model.d_ff=32"]).trained();
     let folder = workshop.path("run/checkpoints/step-8");
     let state = fs::read_to_string(folder.join("state.toml")).unwrap();
-    for (part, name, other) in
-        [("model-8.bpk", &b"gamma"[..], &b"gamme"[..]), ("optim-8.bpk", b"param_id", b"param_ie")]
-    {
-        let path = folder.join(part);
-        let whole = fs::read(&path).unwrap();
-        let mut renamed = whole.clone();
+    let renamed = |whole: &[u8], name: &[u8], other: &[u8]| {
+        let mut renamed = whole.to_vec();
         let places: Vec<usize> =
             (0..whole.len()).filter(|&at| whole[at..].starts_with(name)).collect();
-        assert!(!places.is_empty(), "{part}");
-        for at in places {
-            renamed[at..][..other.len()].copy_from_slice(other);
+        places.iter().for_each(|&at| renamed[at..][..other.len()].copy_from_slice(other));
+        (places.len(), renamed)
+    };
+    // In CBOR, [n, m] with n < 24 ≤ m < 256 is 82 n 18 m, and [n m] is 81 19 and n m in two bytes.
+    let flattened = |whole: &[u8]| {
+        let mut flattened = whole.to_vec();
+        let is_shape =
+            |bytes: &[u8]| bytes.starts_with(b"shape\x82") && bytes[6] < 24 && bytes[7] == 0x18;
+        let places = 0..whole.len().saturating_sub(8);
+        let places: Vec<usize> = places.filter(|&at| is_shape(&whole[at..])).collect();
+        for at in &places {
+            let count = u16::from(whole[at + 6]) * u16::from(whole[at + 8]);
+            let [high, low] = count.to_be_bytes();
+            flattened[at + 5..at + 9].copy_from_slice(&[0x81, 0x19, high, low]);
         }
-        fs::write(&path, &renamed).unwrap();
+        (places.len(), flattened)
+    };
+    type Change<'a> = &'a dyn Fn(&[u8]) -> (usize, Vec<u8>);
+    let changes: [(&str, Change<'_>); 4] = [
+        ("model-8.bpk", &|whole| renamed(whole, b"gamma", b"gamme")),
+        ("optim-8.bpk", &|whole| renamed(whole, b"param_id", b"param_ie")),
+        ("model-8.bpk", &flattened),
+        ("optim-8.bpk", &flattened),
+    ];
+    for (part, change) in changes {
+        let path = folder.join(part);
+        let whole = fs::read(&path).unwrap();
+        let (count, changed) = change(&whole);
+        assert!(count > 0, "{part}");
+        fs::write(&path, &changed).unwrap();
         let (_, body) = state.split_once('\n').unwrap();
-        let body = body.replace(&hash(&whole), &hash(&renamed));
+        let body = body.replace(&hash(&whole), &hash(&changed));
         let first = format!("# SHA-256 of what follows: {}\n", hash(body.as_bytes()));
         fs::write(folder.join("state.toml"), first + &body).unwrap();
         workshop.train(&["--resume", "run"]).failed(1, &[part, "cannot be used"]);

@@ -67,21 +67,23 @@ fn a_run_on_shards_equals_one_on_a_single_corpus_and_resumes() {
     );
 }
 
-/// A shard that was deleted is prepared again, and two processes can prepare at the same time.
+/// A shard that was deleted is prepared again, and two processes prepare parts at the same time.
 #[test]
 fn shards_are_prepared_by_several_processes_and_again() {
     let workshop = workshop();
     prepare(&workshop, "whole", &PARTS, &[]).trained().logged(&["36 training and 2 validation"]);
-    let arguments = [
-        &["data", "prepare", "--output", "shared", "--threads", "1", "--quiet"],
-        &PARTS[..],
-        &set(&["tokenizer.kind=word", "data.clean.max_ratio=0", "model.max_len=16"]),
-    ]
-    .concat();
-    let processes: Vec<_> = (0..2).map(|_| workshop.command(&arguments).spawn().unwrap()).collect();
-    for mut process in processes {
+    let start = |part: &str| {
+        let start = ["data", "prepare", "--output", "shared", "--shard", part, "--quiet"];
+        let settings = set(&["tokenizer.kind=word", "data.clean.max_ratio=0", "model.max_len=16"]);
+        workshop.command(&[&start, &PARTS[..], &settings].concat()).spawn().unwrap()
+    };
+    for mut process in ["1/2", "2/2"].map(start) {
         assert!(process.wait().unwrap().success());
     }
+    let run = prepare(&workshop, "shared", &PARTS, &["--shard", "2/2"]).trained();
+    assert_eq!(run.stderr, "part 2/2 of the shards is complete\n");
+    let run = prepare(&workshop, "shared", &PARTS, &[]).trained();
+    assert!(!run.stderr.contains("shard "), "{}", run.stderr);
     let manifest = |folder: &str| fs::read_to_string(workshop.path(folder).join("corpus.json"));
     assert_eq!(manifest("shared").unwrap(), manifest("whole").unwrap());
 
@@ -105,6 +107,9 @@ fn patterns_need_validation_files_and_matching_files() {
     run.failed(2, &["[data] a pattern of prepared files needs `valid_file`"]);
     let run = prepare(&workshop, "corpus", &PARTS, &["--set", "data.train_pairs=3"]);
     run.failed(2, &["[data] `train_pairs` is not available with a pattern of prepared files"]);
+    let run = prepare(&workshop, "corpus", &ALL, &["--shard", "1/2"]);
+    run.failed(2, &["[data] parts of the shards need a pattern of training files"]);
+    prepare(&workshop, "corpus", &PARTS, &["--shard", "3/2"]).failed(2, &["expected I/N"]);
     let none = ["--file", "none-*.tsv", "--valid-file", "valid.tsv"];
     prepare(&workshop, "corpus", &none, &[]).failed(1, &["`none-*.tsv`: no file matches"]);
     let sides =

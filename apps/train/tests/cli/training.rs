@@ -49,6 +49,18 @@ fn two_files_give_a_bundle_that_translates_on_both_cpu_backends() {
     }
 }
 
+/// As models of OpenNMT. The longest source has one token less than with `<eos>`.
+#[test]
+fn a_model_whose_sources_have_no_eos_learns() {
+    let workshop = Workshop::new();
+    let without = ["--set", "tokenizer.source_eos=false"];
+    let run = workshop.train_tiny("run", &[&without[..], &OVERFIT].concat()).trained();
+    run.logged(&["training: 36 pairs, longest source 2 and target 4 tokens\n"]);
+    let translator = Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
+    assert_eq!(translator.translate("three four").unwrap().text, "tre quattro");
+    assert_eq!(translator.translate("\u{ad}").unwrap().text, "");
+}
+
 #[test]
 fn a_quiet_run_prints_nothing() {
     let workshop = Workshop::new();

@@ -95,3 +95,24 @@ fn a_weight_that_is_not_a_number_is_named() {
     wrong.failed(1, &["model.safetensors`: its tensor `", "is NaN at value", "hint: download"]);
     assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
 }
+
+/// Notes say how texts are divided and end, until an option says it.
+#[test]
+fn a_model_of_ctranslate2_is_imported_with_notes() {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../crates/tx-convert/tests/fixtures/ctranslate2/pre");
+    let output = tempfile::tempdir().unwrap();
+    let bundle = output.path().join("bundle");
+    let [from, bundle] = [from.as_path(), &bundle].map(|path| path.to_str().unwrap());
+    let import = |more: &[&str]| {
+        let arguments = [&["import", "--from", from, "--output", bundle], more].concat();
+        run(&arguments, "").stderr
+    };
+    let notes = import(&[]);
+    for part in ["texts are divided at spaces", "sources have no `<eos>`", "`--source-eos true`"] {
+        assert!(notes.contains(part), "no `{part}` in:\n{notes}");
+    }
+    assert!(!import(&["--source-eos", "true"]).contains("<eos>"));
+    let translated = run(&["--model", bundle, "--quiet"], "the dog sees the house .\n").printed();
+    assert_eq!(translated.lines().count(), 1);
+}

@@ -70,7 +70,7 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
 fn problems(bundle: &Bundle) -> Vec<String> {
     let mut problems = Vec::new();
     match bundle.config.norm {
-        NormPlacement::Pre | NormPlacement::Post => {}
+        NormPlacement::Pre | NormPlacement::Post | NormPlacement::PostFinal => {}
         NormPlacement::SublayerOutput => problems
             .push("`norm` = \"sublayer-output\": CTranslate2 has \"pre\" and \"post\"".to_owned()),
     }

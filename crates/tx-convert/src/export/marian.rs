@@ -23,6 +23,7 @@ use tx_model::{
     Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Tying,
 };
+use tx_text::Ends;
 
 use super::{ExportFormat, new_folder::NewFolder};
 use crate::{
@@ -95,8 +96,16 @@ fn problems(bundle: &Bundle) -> Vec<String> {
     let mut refuse = |key: &str, value: &str, supported: &str| {
         problems.push(format!("`{key}` = {value}: Marian has {supported}"));
     };
+    let Ends { bos, eos } = bundle.tokenizers.source.ends();
+    if bos {
+        refuse("tokenizer.source_bos", "true", "sources without `<bos>`");
+    }
+    if !eos {
+        refuse("tokenizer.source_eos", "false", "sources with `<eos>`");
+    }
     match config.norm {
         NormPlacement::Pre | NormPlacement::Post => {}
+        NormPlacement::PostFinal => refuse("norm", "\"post-final\"", "\"pre\" and \"post\""),
         NormPlacement::SublayerOutput => {
             refuse("norm", "\"sublayer-output\"", "\"pre\" and \"post\"");
         }
@@ -160,7 +169,7 @@ fn layers(bundle: &Bundle, problems: &mut Vec<String>) -> Layers {
     match (norm, activation) {
         (NormPlacement::Pre, _) | (_, Activation::Gelu) => Layers::New,
         (
-            NormPlacement::Post | NormPlacement::SublayerOutput,
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput,
             Activation::Relu | Activation::Swish | Activation::Gated,
         ) => Layers::Legacy,
     }

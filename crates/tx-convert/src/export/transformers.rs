@@ -62,6 +62,9 @@ fn problems(bundle: &Bundle) -> Vec<String> {
             "`norm` = \"pre\" needs `tying` = \"all\", because the architecture has one embedding"
                 .to_owned(),
         ),
+        (NormPlacement::PostFinal, _) => {
+            problems.push("`norm` = \"post-final\", supported are \"pre\" and \"post\"".into());
+        }
         (NormPlacement::SublayerOutput, _) => {
             problems
                 .push("`norm` = \"sublayer-output\", supported are \"pre\" and \"post\"".into());
@@ -113,7 +116,9 @@ fn config(bundle: &Bundle) -> Value {
     let config = &bundle.config;
     let (model_type, architecture) = match config.norm {
         NormPlacement::Pre => ("pegasus", "PegasusForConditionalGeneration"),
-        NormPlacement::Post | NormPlacement::SublayerOutput => ("marian", "MarianMTModel"),
+        NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => {
+            ("marian", "MarianMTModel")
+        }
     };
     let activation = match config.activation {
         Activation::Relu => "relu",

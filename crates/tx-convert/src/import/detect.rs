@@ -8,7 +8,10 @@ use std::{
 
 use serde::Deserialize;
 
-use super::ImportFormat;
+use super::{
+    ImportFormat,
+    ctranslate2::{MODEL, Package},
+};
 use crate::{
     error::ConvertError,
     source_files::{SourceFiles, regular_file},
@@ -30,12 +33,16 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     let unknown = |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
     if !from.is_dir() {
         return match Content::of(from)? {
+            Content::PyTorch if Package::is_file(from) => Ok(ImportFormat::CTranslate2),
             Content::Npz => Ok(ImportFormat::Marian),
             Content::PyTorch => Ok(ImportFormat::TutorialCheckpoint),
-            Content::Other => {
-                Err(unknown("it is neither an `.npz` nor a file of PyTorch".to_owned()))
-            }
+            Content::Other => Err(unknown(
+                "it is no `.npz`, no file of PyTorch and no package of Argos Translate".to_owned(),
+            )),
         };
+    }
+    if from.join(MODEL).is_file() || Package::is_folder(from) {
+        return Ok(ImportFormat::CTranslate2);
     }
     let config = from.join("config.json");
     if config.is_file() {
@@ -57,7 +64,7 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     } else if contents.contains(&Content::PyTorch) {
         Ok(ImportFormat::TutorialCheckpoint)
     } else {
-        Err(unknown("it has no `config.json`, no `.npz` and no `.pt`".to_owned()))
+        Err(unknown("it has no `config.json`, no `model.bin`, no `.npz` and no `.pt`".to_owned()))
     }
 }
 

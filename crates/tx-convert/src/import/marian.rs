@@ -9,9 +9,11 @@ use tx_model::{
     DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions, SinusoidFormula,
     SinusoidLayout, Sinusoids, Tying, VocabSizes,
 };
+use tx_text::{Ends, Tokenizers};
 
 use super::{
     Import, ImportFormat,
+    side_tokens::SideTokens,
     weight_map::{RowOrder, WeightMap},
 };
 use crate::{
@@ -30,7 +32,6 @@ mod search;
 mod tokens;
 
 use files::ModelFiles;
-use tokens::SideTokens;
 
 /// Length of the table of positions, where Marian has no limit: the default of its option
 /// `max-length` for translation, and some.
@@ -76,9 +77,10 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     let orders = [source.order.clone(), target.order.clone()];
     add_weights(&options, &config, vocab, &orders, &mut map);
     let weights = map.finish(&config, vocab)?;
-    let suppressed = target.suppressed.clone();
+    let suppressed = tokens::suppressed(&target);
     let parts = parts_note([&source, &target], &found.merges);
-    let tokenizers = SideTokens::tokenizers(source, target)?;
+    let tokenizers =
+        Tokenizers { source: source.tokenizer(Ends::EOS)?, target: target.tokenizer(Ends::BOTH)? };
     let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
     let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
     import.search = Some(search);

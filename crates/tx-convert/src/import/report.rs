@@ -62,6 +62,10 @@ impl Import {
         }
         let mut provenance = toml::Table::new();
         provenance.insert("tx_version".into(), env!("CARGO_PKG_VERSION").into());
+        if let Some([source, target]) = &self.pair {
+            provenance.insert("source_language".into(), source.clone().into());
+            provenance.insert("target_language".into(), target.clone().into());
+        }
         provenance.insert("import".into(), import.into());
         Ok(provenance)
     }

@@ -3,7 +3,7 @@
 mod folder;
 mod options;
 
-mod languages;
+pub(super) mod languages;
 mod layers;
 mod search;
 mod vocabulary;

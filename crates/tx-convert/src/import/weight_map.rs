@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -87,6 +88,32 @@ impl WeightMap {
         if self.expect(tensor, &[columns, rows]) {
             self.insert_read(name, tensor, &[rows, columns], move |values| {
                 transpose(&values, columns, rows)
+            });
+        }
+    }
+
+    /// Weight `[columns, part.len()]`: the rows `part` of a tensor `[rows, columns]`, as columns.
+    pub(crate) fn transposed_rows(
+        &mut self,
+        name: &str,
+        tensor: &str,
+        [rows, columns]: [usize; 2],
+        part: Range<usize>,
+    ) {
+        if self.expect(tensor, &[rows, columns]) {
+            self.insert_read(name, tensor, &[columns, part.len()], move |values| {
+                let part = part.start * columns..part.end * columns;
+                let rows = part.len() / columns.max(1);
+                transpose(values.get(part).unwrap_or_default(), rows, columns)
+            });
+        }
+    }
+
+    /// Weight with the values `part` of a tensor `[size]`.
+    pub(crate) fn part(&mut self, name: &str, tensor: &str, size: usize, part: Range<usize>) {
+        if self.expect(tensor, &[size]) {
+            self.insert_read(name, tensor, &[part.len()], move |values| {
+                values.get(part.clone()).unwrap_or_default().to_vec()
             });
         }
     }

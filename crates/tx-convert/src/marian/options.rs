@@ -190,6 +190,7 @@ impl ModelOptions {
         let [encoder, decoder] = self.depths;
         let (preprocess, postprocess, top) = match self.norm {
             NormPlacement::Pre => ("n", "da", "n"),
+            NormPlacement::PostFinal => ("", "dan", "n"),
             NormPlacement::Post | NormPlacement::SublayerOutput => ("", "dan", ""),
         };
         let mut text = format!(

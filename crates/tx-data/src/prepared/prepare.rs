@@ -7,7 +7,6 @@ use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    process,
     sync::atomic::AtomicBool,
 };
 
@@ -25,7 +24,7 @@ use crate::{
     pipeline::{CleanCorpus, Control, CorpusOptions, CorpusSink},
 };
 
-/// End of the name of a folder under construction, before the id of the process.
+/// End of the name of a folder under construction, before its number.
 pub(super) const PARTIAL: &str = ".partial-";
 
 /// Options of a preparation.
@@ -151,13 +150,20 @@ pub(super) struct PartialFolder {
 }
 
 impl PartialFolder {
-    /// Creates the folder beside `folder`, with the id of the process in its name.
+    /// Creates the folder beside `folder`, under a name that no other process uses.
     pub fn create(folder: &Path) -> Result<Self, DataError> {
-        let mut name = folder.file_name().unwrap_or_default().to_owned();
-        name.push(format!("{PARTIAL}{}", process::id()));
-        let partial = Self { path: folder.with_file_name(name) };
-        fs::create_dir_all(&partial.path).map_err(unwritable(&partial.path))?;
-        Ok(partial)
+        fs::create_dir_all(above(folder)).map_err(unwritable(above(folder)))?;
+        let mut number = 0_u32;
+        loop {
+            let mut name = folder.file_name().unwrap_or_default().to_owned();
+            name.push(format!("{PARTIAL}{number}"));
+            let path = folder.with_file_name(name);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(unwritable(&path)(error)),
+            }
+        }
     }
 
     /// Renames it to `folder`.

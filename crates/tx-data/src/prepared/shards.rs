@@ -1,24 +1,20 @@
 //! Preparation of a corpus of several files, each of which becomes a shard.
 //!
-//! Threads of this process and other processes, also on other machines with the same folder, prepare
-//! different shards at the same time. A process locks a file for each shard that it prepares; the
-//! system releases the locks of a process that has ended, however it ended. A shard has its final name
-//! when it is complete, so the same call completes an interrupted preparation.
+//! Threads of a process prepare different shards at the same time, and so do processes with different
+//! parts of the shards. A shard has its final name when it is complete, so the same call completes an
+//! interrupted preparation.
 
 use std::{
-    fs::{self, File, TryLockError},
-    io,
+    fs, io,
     iter::once,
     panic,
     path::{Path, PathBuf},
     process,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
     thread,
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -26,14 +22,14 @@ use serde_json::Value;
 use tx_text::{Tokenizer, Tokenizers};
 
 use super::{
-    CORPUS, CorpusRecord, FileHash, PreparedCorpus, SHARDS_FORMAT, SOURCE_TOKENIZER, ShardRecord,
-    TARGET_TOKENIZER,
+    CORPUS, CorpusRecord, FileHash, PreparedCorpus, SHARDS_FORMAT, SOURCE_TOKENIZER, ShardPart,
+    ShardRecord, TARGET_TOKENIZER,
     prepare::{
         OutputFile, PARTIAL, PartialFolder, Preparation, above, prepare_with, sync_folder,
         unwritable, write_tokenizers,
     },
     record::{difference, read_small},
-    shard_file, shard_folder, shard_name,
+    shard_file, shard_folder,
     spool::Spool,
 };
 use crate::{
@@ -44,8 +40,6 @@ use crate::{
 
 const TOKENIZERS: &str = "tokenizers";
 const PREPARATION: &str = "preparation.json";
-/// Time between two attempts to continue the work of other processes.
-const WAIT: Duration = Duration::from_millis(300);
 
 /// Files of a corpus of several shards.
 #[derive(Clone, Copy)]
@@ -76,40 +70,37 @@ pub fn prepare_shards(
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, DataError> {
     fs::create_dir_all(folder).map_err(unwritable(folder))?;
-    let tokenizers = tokenizers(inputs, options, folder, say)?;
-    let work = Work {
-        inputs,
-        options,
-        folder,
-        tokenizers: &tokenizers,
-        failed: AtomicBool::new(false),
-        states: Mutex::new(vec![State::Open; inputs.files.len()]),
-    };
-    // A caller that is the only thread of Rayon's pool must not wait for threads that need the pool.
-    match rayon::current_num_threads() {
-        1 => work.run(&|line: String| say(&line))?,
-        _ => work.run_on(inputs.threads.clamp(1, inputs.files.len().max(1)), say)?,
-    }
+    remove_partial(&folder.join(TOKENIZERS))?;
+    prepare_part(inputs, ShardPart::ALL, options, folder, say)?;
     write_manifest(inputs, folder)?;
     PreparedCorpus::open(folder)
 }
 
-/// State of a shard in this process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    /// A thread of this process prepares it.
-    Claimed,
-    Complete,
-}
-
-/// Work on a shard that is not finished.
-enum Claim {
-    Mine(FileLock),
-    /// Another process prepares it.
-    Others,
-    /// It is complete, or a thread of this process prepares it.
-    Nothing,
+/// Prepares a part of the shards of a corpus in `folder`. When all parts are complete,
+/// [`prepare_shards`] completes the corpus. Processes with different parts may run at the same time;
+/// each learns the vocabulary, unless it exists.
+///
+/// # Errors
+///
+/// Same as [`prepare_shards`].
+pub fn prepare_part(
+    inputs: ShardInputs<'_>,
+    part: ShardPart,
+    options: &Preparation<'_>,
+    folder: &Path,
+    say: &dyn Fn(&str),
+) -> Result<(), DataError> {
+    fs::create_dir_all(folder).map_err(unwritable(folder))?;
+    let tokenizers = tokenizers(inputs, options, folder, say)?;
+    let shards: Vec<usize> = (0..inputs.files.len()).filter(|&it| part.includes(it)).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work =
+        Work { inputs, options, folder, tokenizers: &tokenizers, shards: &shards, next, failed };
+    // A caller that is the only thread of Rayon's pool must not wait for threads that need the pool.
+    match rayon::current_num_threads() {
+        1 => work.run(&|line: String| say(&line)),
+        _ => work.run_on(inputs.threads.clamp(1, shards.len().max(1)), say),
+    }
 }
 
 /// Shared by the threads of a preparation.
@@ -118,13 +109,15 @@ struct Work<'a> {
     options: &'a Preparation<'a>,
     folder: &'a Path,
     tokenizers: &'a Tokenizers,
+    /// Indices of the shards to prepare.
+    shards: &'a [usize],
+    /// Position in `shards` of the next one.
+    next: AtomicUsize,
     /// Ends all threads after their shard.
     failed: AtomicBool,
-    states: Mutex<Vec<State>>,
 }
 
 impl Work<'_> {
-    /// Prepares shards until all are complete.
     /// Prepares shards on several threads. All are waited for; the first error is returned.
     fn run_on(&self, threads: usize, say: &dyn Fn(&str)) -> Result<(), DataError> {
         let (sender, receiver) = mpsc::channel::<String>();
@@ -145,73 +138,21 @@ impl Work<'_> {
         })
     }
 
+    /// Prepares shards until there is none left, or another thread has failed.
     fn run(&self, say: &dyn Fn(String)) -> Result<(), DataError> {
-        let result = self.prepare_all(say);
-        if result.is_err() {
-            self.failed.store(true, Ordering::Relaxed);
-        }
-        result
-    }
-
-    fn prepare_all(&self, say: &dyn Fn(String)) -> Result<(), DataError> {
-        let count = self.inputs.files.len();
-        let mut has_waited = false;
-        loop {
-            let mut is_waiting = false;
-            for shard in 0..count {
-                if self.failed.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                check(self.options)?;
-                match self.claim(shard)? {
-                    Claim::Mine(lock) => {
-                        self.prepare(shard, say)?;
-                        lock.delete();
-                    }
-                    Claim::Others => is_waiting = true,
-                    Claim::Nothing => {}
-                }
-            }
-            if !is_waiting {
-                return Ok(());
-            }
-            if !has_waited {
-                say("waiting for the shards of other processes".into());
-                has_waited = true;
-            }
-            thread::sleep(WAIT);
-        }
-    }
-
-    fn set(&self, shard: usize, state: State) {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)[shard] = state;
-    }
-
-    /// Claims a shard for this thread, unless it is complete or claimed.
-    fn claim(&self, shard: usize) -> Result<Claim, DataError> {
+        while let Some(&shard) = self.shards.get(self.next.fetch_add(1, Ordering::Relaxed))
+            && !self.failed.load(Ordering::Relaxed)
         {
-            let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
-            if states[shard] != State::Open {
-                return Ok(Claim::Nothing);
+            let result = check(self.options).and_then(|()| match self.is_complete(shard)? {
+                true => Ok(()),
+                false => self.prepare(shard, say),
+            });
+            if result.is_err() {
+                self.failed.store(true, Ordering::Relaxed);
+                return result;
             }
-            states[shard] = State::Claimed;
         }
-        if self.is_complete(shard)? {
-            return Ok(Claim::Nothing);
-        }
-        let path = self.folder.join(format!("{}.lock", shard_name(shard)));
-        let Some(lock) = FileLock::acquire(path)? else {
-            self.set(shard, State::Open);
-            return Ok(Claim::Others);
-        };
-        // Another process may have completed it before this one got the lock.
-        match self.is_complete(shard)? {
-            true => {
-                lock.delete();
-                Ok(Claim::Nothing)
-            }
-            false => Ok(Claim::Mine(lock)),
-        }
+        Ok(())
     }
 
     /// Returns `true` if a shard exists, with these settings and inputs.
@@ -222,7 +163,6 @@ impl Work<'_> {
         }
         let record = CorpusRecord::read(&folder)?;
         record.check(&folder, &self.options.settings, &self.files(shard))?;
-        self.set(shard, State::Complete);
         Ok(true)
     }
 
@@ -245,7 +185,6 @@ impl Work<'_> {
             DataError::Interrupted => DataError::Interrupted,
             error => DataError::Shard { path: name.clone(), source: Box::new(error) },
         })?;
-        self.set(shard, State::Complete);
         let (number, count) = (shard + 1, self.inputs.files.len());
         let (pairs, name) = (record.training_pairs, name.display());
         say(format!("shard {number} of {count}: {pairs} training pairs ({name})"));
@@ -275,34 +214,6 @@ fn remove_partial(folder: &Path) -> Result<(), DataError> {
     Ok(())
 }
 
-/// Lock on a file.
-struct FileLock {
-    path: PathBuf,
-    /// The system releases the lock when the file is closed.
-    _file: File,
-}
-
-impl FileLock {
-    /// Locks a file, which is created if it does not exist; `None` if another process has locked it.
-    fn acquire(path: PathBuf) -> Result<Option<Self>, DataError> {
-        let mut options = File::options();
-        let options = options.write(true).create(true).truncate(false);
-        let file = options.open(&path).map_err(unwritable(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Self { path, _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(DataError::Write { path, source }),
-        }
-    }
-
-    /// Deletes the file, once what it protects is complete. Before, another process could lock the
-    /// deleted file and a third one a new file at the same time.
-    fn delete(self) {
-        // A file that cannot be deleted is left behind.
-        drop(fs::remove_file(&self.path));
-    }
-}
-
 /// Content of `preparation.json`.
 #[derive(Serialize, Deserialize)]
 struct TokenizersRecord {
@@ -314,7 +225,7 @@ struct TokenizersRecord {
     sample: usize,
 }
 
-/// Opens the tokenizers of all shards, or learns them unless another process does.
+/// Opens the tokenizers of all shards, which are learned if there are none.
 fn tokenizers(
     inputs: ShardInputs<'_>,
     options: &Preparation<'_>,
@@ -330,33 +241,15 @@ fn tokenizers(
     let files = inputs.files.iter().flatten().count();
     let settings = options.settings.clone();
     let record = TokenizersRecord { settings, files, bytes, sample: inputs.sample };
-    let mut has_waited = false;
-    loop {
-        check(options)?;
-        if path.join(PREPARATION).exists() {
-            record.check(&path)?;
-            return Ok(Tokenizers {
-                source: Tokenizer::open(&path.join(SOURCE_TOKENIZER))?,
-                target: Tokenizer::open(&path.join(TARGET_TOKENIZER))?,
-            });
-        }
-        match FileLock::acquire(folder.join(format!("{TOKENIZERS}.lock")))? {
-            Some(lock) => {
-                if !path.join(PREPARATION).exists() {
-                    remove_partial(&path)?;
-                    learn(inputs, options, &path, &record, say)?;
-                }
-                lock.delete();
-            }
-            None => {
-                if !has_waited {
-                    say("waiting for the vocabulary of another process");
-                    has_waited = true;
-                }
-                thread::sleep(WAIT);
-            }
-        }
+    check(options)?;
+    if !path.join(PREPARATION).exists() {
+        learn(inputs, options, &path, &record, say)?;
     }
+    record.check(&path)?;
+    Ok(Tokenizers {
+        source: Tokenizer::open(&path.join(SOURCE_TOKENIZER))?,
+        target: Tokenizer::open(&path.join(TARGET_TOKENIZER))?,
+    })
 }
 
 /// Learns the tokenizers from the beginning of each shard, and writes them to the folder `path`.
@@ -396,7 +289,11 @@ fn learn(
     write_tokenizers(&tokenizers, &partial.path)?;
     let json = serde_json::to_vec_pretty(record).map_err(io::Error::other);
     OutputFile::write_whole(partial.path.join(PREPARATION), json)?;
-    partial.finish(path)
+    match partial.finish(path) {
+        // Another process has written the same tokenizers meanwhile.
+        Err(_) if path.join(PREPARATION).exists() => Ok(()),
+        result => result,
+    }
 }
 
 impl TokenizersRecord {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use tx_text::{Tokenizer, Tokenizers};
+use tx_text::{TextError, Tokenizer, Tokenizers};
 
 use super::{
     config::BundleConfig,
@@ -38,9 +38,24 @@ pub fn saved_tokenizers(folder: &Path, kind: TaskKind) -> Result<Option<Tokenize
     }
     let open = |name| Tokenizer::open(&folder.join(name));
     Ok(Some(match kind.has_one_text() {
-        true => Tokenizers::from(open(TOKENIZER)?),
-        false => Tokenizers { source: open(SOURCE_TOKENIZER)?, target: open(TARGET_TOKENIZER)? },
+        true => Tokenizers::from(open_with_eos(&folder.join(TOKENIZER))?),
+        false => Tokenizers {
+            source: open(SOURCE_TOKENIZER)?,
+            target: open_with_eos(&folder.join(TARGET_TOKENIZER))?,
+        },
     }))
+}
+
+/// Opens the tokenizer of texts that a model generates or classifies.
+fn open_with_eos(path: &Path) -> Result<Tokenizer, TextError> {
+    let tokenizer = Tokenizer::open(path)?;
+    match tokenizer.ends().eos {
+        true => Ok(tokenizer),
+        false => {
+            let problem = "it must add `<eos>` after a text".into();
+            Err(TextError::TokenizerFile { path: path.into(), problem })
+        }
+    }
 }
 
 /// Writes tokenizers into `folder`, for [`saved_tokenizers`], before there are weights for a

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     build::{self, Texts},
     config::{Lowercase, TokenizerConfig},
+    ends::Ends,
     import,
     one_side::Tokenizer,
     stream::FirstError,
@@ -92,22 +93,26 @@ impl Tokenizers {
             Lowercase::Source => side == Side::Source,
             Lowercase::Both => true,
         };
+        let ends = |side| match side {
+            Side::Source => Ends { bos: config.source_bos, eos: config.source_eos },
+            Side::Target | Side::Both => Ends::BOTH,
+        };
         let learned = |side| {
             let inner = build::learned(config, STANDARD, lower(side), texts(side)?)?;
-            Ok::<_, E>(Tokenizer::finish(inner, side != Side::Source || config.source_bos)?)
+            Ok::<_, E>(Tokenizer::finish(inner, ends(side))?)
         };
-        let open = |file, adds_bos| import::open(file, STANDARD, adds_bos);
+        let open = |file, side| import::open(file, STANDARD, ends(side));
         let (source, target) = match (&config.file, &config.source_file, &config.target_file) {
             (Some(file), ..) => {
-                let target = open(file, true)?;
-                (target.clone().bos_if(config.source_bos)?, target)
+                let target = open(file, Side::Both)?;
+                (target.clone().with_ends(ends(Side::Source))?, target)
             }
             (None, Some(source), Some(target)) => {
-                (open(source, config.source_bos)?, open(target, true)?)
+                (open(source, Side::Source)?, open(target, Side::Target)?)
             }
             _ if config.joint => {
                 let target = learned(Side::Both)?;
-                (target.clone().bos_if(config.source_bos)?, target)
+                (target.clone().with_ends(ends(Side::Source))?, target)
             }
             _ => (learned(Side::Source)?, learned(Side::Target)?),
         };

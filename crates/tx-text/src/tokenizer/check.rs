@@ -21,6 +21,7 @@ use tokenizers::{
 
 use super::{
     charsmap,
+    ends::Ends,
     model_check::{Model, ModelKind},
 };
 use crate::{git_lfs, normalization::Normalization, special::SPECIAL_TOKENS};
@@ -202,12 +203,12 @@ fn has_consecutive_ids(inner: &Inner, size: usize) -> bool {
     u32::try_from(size).is_ok_and(|size| (0..size).all(is_own))
 }
 
-/// Returns `true` if the tokenizer adds `<bos>` before a text. `<eos>` always follows the text.
+/// Returns the special tokens that a tokenizer adds to a text.
 ///
 /// # Errors
 ///
 /// If it adds other tokens.
-pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
+pub(super) fn ends(inner: &Inner) -> Result<Ends, String> {
     let added = serde_json::to_value(inner.get_post_processor()).unwrap_or_default();
     let pieces = added["single"].as_array().map(Vec::as_slice).unwrap_or_default();
     let pieces: Vec<Option<&str>> = pieces
@@ -217,11 +218,17 @@ pub(super) fn adds_bos(inner: &Inner) -> Result<bool, String> {
             text.or_else(|| piece["SpecialToken"]["id"].as_str())
         })
         .collect();
-    let [_, bos, eos, _] = SPECIAL_TOKENS;
+    let [_, bos, eos, _] = SPECIAL_TOKENS.map(Some);
+    let text = Some("text");
     match pieces.as_slice() {
-        [Some("text"), Some(last)] if *last == eos => Ok(false),
-        [Some(first), Some("text"), Some(last)] if *first == bos && *last == eos => Ok(true),
-        _ => Err(format!("it must add `{eos}` after a text, and at most `{bos}` before it")),
+        [first] if *first == text => Ok(Ends { bos: false, eos: false }),
+        [first, last] if *first == text && *last == eos => Ok(Ends::EOS),
+        [first, last] if *first == bos && *last == text => Ok(Ends { bos: true, eos: false }),
+        [first, middle, last] if *first == bos && *middle == text && *last == eos => Ok(Ends::BOTH),
+        _ => Err(format!(
+            "it must add at most `{}` after a text, and `{}` before it",
+            SPECIAL_TOKENS[2], SPECIAL_TOKENS[1]
+        )),
     }
 }
 

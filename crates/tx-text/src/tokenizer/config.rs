@@ -27,10 +27,13 @@ pub struct TokenizerConfig {
     pub byte_fallback: bool,
     /// Uses one vocabulary for both sides.
     pub joint: bool,
-    /// Adds `<bos>` before a source. A source always ends with `<eos>`; a target always has both.
+    /// Adds `<bos>` before a source. A target always has both.
     pub source_bos: bool,
+    /// Adds `<eos>` after a source. Models of OpenNMT do not.
+    pub source_eos: bool,
     /// Tokenizer file for both sides, used instead of learning one: a `tokenizer.json` or a
-    /// SentencePiece `.model`. All other keys except `source_bos` then have no effect.
+    /// SentencePiece `.model`. All other keys except `source_bos` and
+    /// `source_eos` then have no effect.
     pub file: Option<PathBuf>,
     /// Tokenizer file of the source; requires `target_file`.
     pub source_file: Option<PathBuf>,
@@ -91,6 +94,7 @@ impl Default for TokenizerConfig {
             byte_fallback: false,
             joint: true,
             source_bos: false,
+            source_eos: true,
             file: None,
             source_file: None,
             target_file: None,

@@ -40,8 +40,8 @@ impl Tokenizer {
             }
         }
         check::ids(&inner).map_err(problem)?;
-        let adds_bos = check::adds_bos(&inner).map_err(problem)?;
-        Self::finish(inner, adds_bos)
+        let ends = check::ends(&inner).map_err(problem)?;
+        Self::finish(inner, ends)
     }
 
     /// Returns the content of a `tokenizer.json`; equal for equal tokenizers.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     check,
+    ends::Ends,
     one_side::Tokenizer,
     sentencepiece::{self, Decoding, ModelTokens},
     special_text::apart,
@@ -38,8 +39,8 @@ const MASK_NAMES: &[&str] = &["<mask>", "[MASK]", "<MASK>", "<|mask|>"];
 /// Texts that a usable tokenizer can encode and decode.
 const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東京 😀", "<unk> <eos> <0x41>"];
 
-/// Opens a file of either kind, detected from its content, with the special tokens `special`. Adds `<eos>`
-/// after every text and, with `adds_bos`, `<bos>` before it.
+/// Opens a file of either kind, detected from its content, with the special tokens `special`. Adds the
+/// special tokens `ends` to every text.
 ///
 /// # Errors
 ///
@@ -47,14 +48,14 @@ const PROBES: [&str; 4] = ["a", "Hello, world! 123", "¿Qué? Привет, 東�
 pub(super) fn open(
     path: &Path,
     special: SpecialTokens,
-    adds_bos: bool,
+    ends: Ends,
 ) -> Result<Tokenizer, TextError> {
     let bytes =
         check::read(path).map_err(|source| TextError::Read { path: path.into(), source })?;
     let tokenizer = match SentencePieceFile::read(&bytes) {
-        Some(file) => file.and_then(|file| written(file, special, adds_bos)),
-        None if bytes.trim_ascii_start().starts_with(b"{") => json(&bytes, special, adds_bos),
-        None => model(&bytes, special, adds_bos),
+        Some(file) => file.and_then(|file| written(file, special, ends)),
+        None if bytes.trim_ascii_start().starts_with(b"{") => json(&bytes, special, ends),
+        None => model(&bytes, special, ends),
     };
     tokenizer
         .and_then(probed)
@@ -62,7 +63,7 @@ pub(super) fn open(
 }
 
 /// Opens a `tokenizer.json`.
-fn json(bytes: &[u8], special: SpecialTokens, adds_bos: bool) -> Result<Tokenizer, String> {
+fn json(bytes: &[u8], special: SpecialTokens, ends: Ends) -> Result<Tokenizer, String> {
     // The library converts files of all its versions to one form.
     let inner = check::open(bytes)?;
     check::id_sizes(&inner)?;
@@ -70,11 +71,11 @@ fn json(bytes: &[u8], special: SpecialTokens, adds_bos: bool) -> Result<Tokenize
     let json = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let inner = check::open(renumber(json, special)?.to_string().as_bytes())?;
     check::ids(&inner)?;
-    Tokenizer::finish(inner, adds_bos).map_err(|error| error.to_string())
+    Tokenizer::finish(inner, ends).map_err(|error| error.to_string())
 }
 
 /// Opens a SentencePiece model.
-fn model(bytes: &[u8], ours: SpecialTokens, adds_bos: bool) -> Result<Tokenizer, String> {
+fn model(bytes: &[u8], ours: SpecialTokens, ends: Ends) -> Result<Tokenizer, String> {
     let ModelTokens { pieces, control, unknown } = sentencepiece::tokens(bytes)?;
     let vocabulary = Vocabulary { tokens: pieces, of_model: HashSet::new() };
     let special = special_names(&vocabulary, Some(unknown), ours);
@@ -83,12 +84,8 @@ fn model(bytes: &[u8], ours: SpecialTokens, adds_bos: bool) -> Result<Tokenizer,
     let control = control.into_iter().filter(|token| !is_special(&special, token));
     let special: Vec<String> =
         ours.tokens().iter().map(|&token| token.to_owned()).chain(control).collect();
-    let vocabulary = SentencePieceVocabulary {
-        tokens: &tokens,
-        special: &special,
-        leading_code: false,
-        adds_bos,
-    };
+    let vocabulary =
+        SentencePieceVocabulary { tokens: &tokens, special: &special, leading_code: false, ends };
     Tokenizer::of_model(bytes, vocabulary, Decoding::Exact)
 }
 
@@ -96,9 +93,9 @@ fn model(bytes: &[u8], ours: SpecialTokens, adds_bos: bool) -> Result<Tokenizer,
 fn written(
     file: SentencePieceFile,
     special: SpecialTokens,
-    adds_bos: bool,
+    ends: Ends,
 ) -> Result<Tokenizer, String> {
-    let tokenizer = file.with_bos(adds_bos).tokenizer()?;
+    let tokenizer = file.with_ends(ends).tokenizer()?;
     if special == SpecialTokens::WithMask && tokenizer.mask_id().is_none() {
         return Err(format!("it has no special token `{MASK_TOKEN}`"));
     }

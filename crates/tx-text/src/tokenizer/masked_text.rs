@@ -7,10 +7,7 @@ use tokenizers::{
 };
 
 use super::{build::byte_level, one_side::Tokenizer};
-use crate::{
-    error::TextError,
-    special::{BOS, EOS, MASK_TOKEN},
-};
+use crate::{error::TextError, special::MASK_TOKEN};
 
 /// Letters that may stand for a mask while a text is split into words: the last ideographs of a block
 /// that no text needs, so that one of them is not in the text.
@@ -36,8 +33,7 @@ impl Tokenizer {
         let letters = LETTERS.filter_map(char::from_u32);
         let letter = letters.rev().find(|&letter| !text.contains(letter)).unwrap_or_default();
         let ids = self.masked(text, letter, mask).map_err(TextError::Tokenizer)?;
-        let bos = self.adds_bos.then_some(BOS);
-        Ok(bos.into_iter().chain(ids).chain([EOS]).collect())
+        Ok(self.ends.around(ids, |id| id))
     }
 
     /// Ids of a text without the tokens around it; `letter` stands for its masks.
@@ -105,7 +101,7 @@ fn in_bytes(letter: &str) -> LibraryResult<String> {
 mod tests {
     use super::*;
     use crate::{
-        special::{MASK, SpecialTokens},
+        special::{BOS, EOS, MASK, SpecialTokens},
         tokenizer::{TokenizerConfig, TokenizerKind, WordSplit, tests::KINDS},
     };
 

@@ -14,6 +14,7 @@ use tokenizers::{
 };
 
 use super::{
+    ends::Ends,
     recorded,
     sentencepiece::{Decoding, Extent, Processor, ScoredPieces, Token, Use},
 };
@@ -55,7 +56,7 @@ pub(crate) struct Pieces {
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     pub(crate) inner: Arc<Inner>,
-    pub(super) adds_bos: bool,
+    pub(super) ends: Ends,
     vocab_size: usize,
     /// Model that divides text instead of `inner`, which then contains the vocabulary only.
     pub(super) sentencepiece: Option<Arc<Processor>>,
@@ -68,10 +69,14 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Adds `<eos>` after every text and, with `adds_bos`, `<bos>` before it. Takes a recorded
-    /// normalization out of the normalizer.
-    pub(super) fn finish(mut inner: Inner, adds_bos: bool) -> Result<Self, TextError> {
-        let template = if adds_bos { "<bos> $A <eos>" } else { "$A <eos>" };
+    /// Adds special tokens to every text. Takes a recorded normalization out of the normalizer.
+    pub(super) fn finish(mut inner: Inner, ends: Ends) -> Result<Self, TextError> {
+        let template = match (ends.bos, ends.eos) {
+            (true, true) => "<bos> $A <eos>",
+            (false, true) => "$A <eos>",
+            (true, false) => "<bos> $A",
+            (false, false) => "$A",
+        };
         let special = [("<bos>", BOS), ("<eos>", EOS)].map(|(token, id)| (token.to_owned(), id));
         let template = TemplateProcessing::builder()
             .try_single(template)
@@ -90,7 +95,7 @@ impl Tokenizer {
         };
         let (inner, max_bytes) = (Arc::new(inner), usize::MAX);
         let sentencepiece = None;
-        Ok(Self { inner, adds_bos, vocab_size, sentencepiece, recorded, normalization, max_bytes })
+        Ok(Self { inner, ends, vocab_size, sentencepiece, recorded, normalization, max_bytes })
     }
 
     /// Normalizes every text before it is tokenized, and records this in the file. Replaces an earlier
@@ -182,23 +187,23 @@ impl Tokenizer {
                 .is_some_and(|token| self.inner.get_added_vocabulary().is_special_token(&token))
     }
 
-    /// Returns this tokenizer with `<bos>` before every text, as tasks with one text need it.
+    /// Special tokens that are added to every text.
+    pub fn ends(&self) -> Ends {
+        self.ends
+    }
+
+    /// Returns this tokenizer with these special tokens around every text.
     ///
     /// # Errors
     ///
     /// When the library rejects the change; no such tokenizer is known.
-    pub fn with_bos(self) -> Result<Self, TextError> {
-        self.bos_if(true)
-    }
-
-    /// Adds `<bos>` before every text, or does not.
-    pub(super) fn bos_if(self, adds_bos: bool) -> Result<Self, TextError> {
-        if adds_bos == self.adds_bos {
+    pub fn with_ends(self, ends: Ends) -> Result<Self, TextError> {
+        if ends == self.ends {
             return Ok(self);
         }
         let inner = Arc::unwrap_or_clone(self.inner);
-        let Self { inner, .. } = Self::finish(inner, adds_bos)?;
-        Ok(Self { inner, adds_bos, ..self })
+        let Self { inner, .. } = Self::finish(inner, ends)?;
+        Ok(Self { inner, ends, ..self })
     }
 
     /// Adds special tokens after all other tokens, such as `<bt>` or `>>de<<`: no text is encoded to
@@ -220,11 +225,12 @@ impl Tokenizer {
                 inner.add_special_tokens([added]).map_err(TextError::Tokenizer)?;
             }
         }
-        let Self { inner, vocab_size, .. } = Self::finish(inner, self.adds_bos)?;
+        let Self { inner, vocab_size, .. } = Self::finish(inner, self.ends)?;
         Ok(Self { inner, vocab_size, ..self })
     }
 
-    /// Encodes a text to token ids, special tokens included.
+    /// Encodes a text to token ids, special tokens included. A text without tokens is `<unk>`, so that
+    /// no sequence is empty.
     ///
     /// # Errors
     ///
@@ -233,14 +239,11 @@ impl Tokenizer {
         let text = &*self.normalization.apply(text);
         if let Some(processor) = &self.sentencepiece {
             let tokens = self.sentencepiece_tokens(processor, text, false);
-            let mut ids = Vec::with_capacity(tokens.len() + 2);
-            ids.extend(self.adds_bos.then_some(BOS));
-            ids.extend(tokens.iter().map(|token| token.id));
-            ids.push(EOS);
-            return Ok(ids);
+            let ids = tokens.iter().map(|token| token.id).collect();
+            return Ok(not_empty(self.ends.around(ids, |id| id)));
         }
         let encoding = self.inner.encode_fast(text, true).map_err(TextError::Tokenizer)?;
-        Ok(encoding.get_ids().to_vec())
+        Ok(not_empty(encoding.get_ids().to_vec()))
     }
 
     /// Encodes texts one by one on the calling thread.
@@ -280,9 +283,7 @@ impl Tokenizer {
     fn with_words(&self, text: &str) -> Result<Vec<WordToken>, TextError> {
         if let Some(processor) = &self.sentencepiece {
             let words = words(text, &self.sentencepiece_tokens(processor, text, true));
-            let bos = self.adds_bos.then_some(WordToken { id: BOS, word: None });
-            let eos = WordToken { id: EOS, word: None };
-            return Ok(bos.into_iter().chain(words).chain([eos]).collect());
+            return Ok(self.ends.around(words, |id| WordToken { id, word: None }));
         }
         let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
         let (words, offsets) = (encoding.get_word_ids(), encoding.get_offsets());
@@ -326,8 +327,7 @@ impl Tokenizer {
             Some(processor) => {
                 let tokens = self.sentencepiece_tokens(processor, text, true);
                 let tokens = tokens.into_iter().map(|token| (token.id, token.bytes));
-                let bos = self.adds_bos.then_some((BOS, 0..0));
-                bos.into_iter().chain(tokens).chain([(EOS, 0..0)]).collect()
+                self.ends.around(tokens.collect(), |id| (id, 0..0))
             }
             None => {
                 let encoding = self.inner.encode(text, true).map_err(TextError::Tokenizer)?;
@@ -488,12 +488,10 @@ fn words(text: &str, tokens: &[Token]) -> Vec<WordToken> {
     words
 }
 
-/// Truncates a sequence to `max_len` tokens, the last of which is `<eos>`.
-pub fn truncate(ids: &mut Vec<u32>, max_len: usize) {
-    if ids.len() > max_len {
-        ids.truncate(max_len);
-        if let Some(last) = ids.last_mut() {
-            *last = EOS;
-        }
+/// Adds `<unk>` to an empty sequence.
+fn not_empty(mut ids: Vec<u32>) -> Vec<u32> {
+    if ids.is_empty() {
+        ids.push(UNK);
     }
+    ids
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     build,
     config::{Lowercase, TokenizerConfig},
+    ends::Ends,
     import,
     one_side::Tokenizer,
     stream::FirstError,
@@ -63,7 +64,7 @@ impl Tokenizer {
         }
         let failed = FirstError::default();
         let tokenizer = match &config.file {
-            Some(file) => import::open(file, special, true),
+            Some(file) => import::open(file, special, Ends::BOTH),
             None => {
                 let lowercase = match config.lowercase {
                     Lowercase::None => false,
@@ -71,7 +72,7 @@ impl Tokenizer {
                 };
                 let texts = failed.items_before(texts);
                 build::learned(config, special, lowercase, Box::new(texts))
-                    .and_then(|inner| Self::finish(inner, true))
+                    .and_then(|inner| Self::finish(inner, Ends::BOTH))
             }
         };
         failed.or(tokenizer.map_err(E::from))
@@ -138,9 +139,9 @@ mod tests {
         let pairs = [crate::SentencePair::new("go home", "x")];
         let source = crate::Tokenizers::train(&TokenizerConfig::default(), &pairs).unwrap().source;
         let without = source.encode("go").unwrap();
-        let with = source.with_bos().unwrap();
+        let with = source.with_ends(Ends::BOTH).unwrap();
         assert_eq!(with.encode("go").unwrap(), [&[BOS], &without[..]].concat());
-        let again = with.clone().with_bos().unwrap();
+        let again = with.clone().with_ends(Ends::BOTH).unwrap();
         assert_eq!(again.encode("go").unwrap(), with.encode("go").unwrap());
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokenizers::{AddedToken, Tokenizer as Inner, models::wordlevel::WordLevel};
 
 use super::{
+    ends::Ends,
     one_side::Tokenizer,
     sentencepiece::{self, Decoding, Processor},
 };
@@ -29,8 +30,8 @@ pub struct SentencePieceVocabulary<'a> {
     /// Whether a text may start with a code, `>>…<<`, which is encoded to one token, or to `<unk>`
     /// if the vocabulary does not have it.
     pub leading_code: bool,
-    /// Whether `<bos>` is added before a text.
-    pub adds_bos: bool,
+    /// Special tokens that are added to a text.
+    pub ends: Ends,
 }
 
 impl Tokenizer {
@@ -56,7 +57,7 @@ impl Tokenizer {
         vocabulary: SentencePieceVocabulary<'_>,
         decoding: Decoding,
     ) -> Result<Self, String> {
-        let SentencePieceVocabulary { tokens, special, leading_code, adds_bos } = vocabulary;
+        let SentencePieceVocabulary { tokens, special, leading_code, ends } = vocabulary;
         if !tokens.iter().take(SPECIAL_TOKENS.len()).eq(SPECIAL_TOKENS) {
             return Err(format!("the vocabulary must start with {SPECIAL_TOKENS:?}"));
         }
@@ -72,7 +73,7 @@ impl Tokenizer {
             return Err(format!("the vocabulary has no special token `{token}`"));
         }
         let inner = with_special(inner, special).map_err(|error| error.to_string())?;
-        let tokenizer = Self::finish(inner, adds_bos).map_err(|error| error.to_string())?;
+        let tokenizer = Self::finish(inner, ends).map_err(|error| error.to_string())?;
         let id = |token: &str| tokenizer.text_id(token);
         let processor = Processor::new(model.to_vec(), leading_code, decoding, id)?;
         Ok(tokenizer.with_sentencepiece(processor))
@@ -116,6 +117,9 @@ pub(super) struct SentencePieceFile {
 struct Content {
     leading_code: bool,
     adds_bos: bool,
+    /// Whether `<eos>` is added after a text.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    adds_eos: bool,
     /// Whether spaces are decoded as by SentencePiece instead of trimmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     exact_spaces: bool,
@@ -130,6 +134,14 @@ struct Content {
     model: String,
 }
 
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 impl SentencePieceFile {
     /// Describes a tokenizer.
     pub(super) fn of(tokenizer: &Tokenizer, processor: &Processor) -> Self {
@@ -140,7 +152,8 @@ impl SentencePieceFile {
         Self {
             sentencepiece: Content {
                 leading_code: processor.has_leading_code(),
-                adds_bos: tokenizer.adds_bos,
+                adds_bos: tokenizer.ends.bos,
+                adds_eos: tokenizer.ends.eos,
                 exact_spaces: processor.decoding() == Decoding::Exact,
                 normalization: tokenizer.normalization(),
                 special: special.map(token).collect(),
@@ -156,20 +169,30 @@ impl SentencePieceFile {
             .then(|| serde_json::from_slice(json).map_err(|error| format!("not readable: {error}")))
     }
 
-    /// Sets whether `<bos>` is added before a text.
-    pub(super) fn with_bos(mut self, adds_bos: bool) -> Self {
-        self.sentencepiece.adds_bos = adds_bos;
+    /// Sets the special tokens that are added to a text.
+    pub(super) fn with_ends(mut self, ends: Ends) -> Self {
+        self.sentencepiece.adds_bos = ends.bos;
+        self.sentencepiece.adds_eos = ends.eos;
         self
     }
 
     /// Creates the tokenizer.
     pub(super) fn tokenizer(self) -> Result<Tokenizer, String> {
-        let Content { leading_code, adds_bos, exact_spaces, normalization, special, tokens, model } =
-            self.sentencepiece;
+        let Content {
+            leading_code,
+            adds_bos,
+            adds_eos,
+            exact_spaces,
+            normalization,
+            special,
+            tokens,
+            model,
+        } = self.sentencepiece;
+        let ends = Ends { bos: adds_bos, eos: adds_eos };
         let decoding = if exact_spaces { Decoding::Exact } else { Decoding::Trimmed };
         let model = BASE64.decode(model.as_bytes()).map_err(|_| "its `model` is not base64")?;
         let vocabulary =
-            SentencePieceVocabulary { tokens: &tokens, special: &special, leading_code, adds_bos };
+            SentencePieceVocabulary { tokens: &tokens, special: &special, leading_code, ends };
         let tokenizer = Tokenizer::of_model(&model, vocabulary, decoding)?;
         Ok(match normalization {
             Some(normalization) => tokenizer.with_normalization(normalization),

@@ -4,7 +4,6 @@ use burn::tensor::Device;
 use tx_data::{ClassificationLoader, EncodedPair, make_batch::MakeClassificationBatch};
 use tx_infer::ModelTask;
 use tx_model::Classifier;
-use tx_text::truncate;
 
 use super::{model::TrainedClassifier, task::Classification};
 use crate::{
@@ -89,8 +88,9 @@ impl TaskRun for LabeledData {
         let TaskParts { validation, bundle, device, .. } = parts;
         let mut samples = Vec::new();
         for text in self.validation.iter().take(config.validation.samples) {
-            let mut source = self.summary.tokenizers.source.encode(&text.source)?;
-            truncate(&mut source, config.max_len());
+            let tokenizer = &self.summary.tokenizers.source;
+            let mut source = tokenizer.encode(&text.source)?;
+            tokenizer.ends().truncate(&mut source, config.max_len());
             samples.push((text.clone(), EncodedPair::new(source, Vec::new())));
         }
         Ok(Classification {

@@ -19,21 +19,33 @@ pub(crate) fn to_table(config: &impl Serialize) -> Result<toml::Table, TrainErro
     })
 }
 
-/// Overrides values of `base` by those of `overrides`, table by table. A table that selects one of
-/// several variants (`batch = { tokens = 4096 }`) is replaced as a whole, as is `class_weights`.
+/// Tables that are values: one of several variants, such as `{ tokens = 4096 }`, or a map.
+const VALUES: [&str; 2] = ["train.batch", "classification.class_weights"];
+
+/// Overrides values of `base`, a configuration or a part of one, by those of `overrides`.
 pub(super) fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    merge_at("", base, overrides);
+}
+
+/// Overrides the values of the table at `path`.
+fn merge_at(path: &str, base: &mut toml::Table, overrides: toml::Table) {
     for (key, value) in overrides {
+        let path = joined(path, &key);
         match (base.get_mut(&key), value) {
             (Some(toml::Value::Table(base)), toml::Value::Table(overrides))
-                if !["batch", "class_weights"].contains(&&*key) =>
+                if !VALUES.contains(&&*path) =>
             {
-                merge(base, overrides);
+                merge_at(&path, base, overrides);
             }
             (_, value) => {
                 base.insert(key, value);
             }
         }
     }
+}
+
+fn joined(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 /// Returns the values of a table as TOML, by their path such as `train.epochs`.
@@ -45,7 +57,7 @@ pub(crate) fn settings(table: &toml::Table) -> BTreeMap<String, String> {
 
 fn flatten(prefix: &str, table: &toml::Table, settings: &mut BTreeMap<String, String>) {
     for (key, value) in table {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let path = joined(prefix, key);
         match value {
             toml::Value::Table(table) => flatten(&path, table, settings),
             value => drop(settings.insert(path, value.to_string())),

@@ -23,7 +23,6 @@ use tx_data::{
     PairAnnotation,
     near_duplicate::Overlap,
     pipeline::{CleanCorpus, TextStore},
-    prepared::Verification,
     source::named::CorpusCache,
 };
 use tx_infer::{Bundle, TaskKind, bundle::Languages};
@@ -37,9 +36,10 @@ use crate::{
 };
 
 pub(crate) use open::load;
-pub use prepared::{ShardOptions, prepared};
+pub use prepared::{ShardOptions, prepare_shard_part, prepared};
 pub(crate) use run_data::PairData;
 pub(crate) use summary::{DataSummary, ValidationCounts};
+pub use tx_data::prepared::ShardPart;
 pub(crate) use validation::ValidationSet;
 
 /// Tokenizers that exist before the data is read, because weights belong to their ids.
@@ -119,7 +119,7 @@ pub(crate) struct DataAccess<'a> {
     /// Cache of named corpora, if any.
     pub cache: Option<&'a CorpusCache>,
     /// Shards of prepared corpora that this process verifies.
-    pub verification: Verification,
+    pub part: ShardPart,
     /// Ends the work with [`TrainError::Interrupted`] once set.
     pub stop: &'a AtomicBool,
     /// Receiver of messages.

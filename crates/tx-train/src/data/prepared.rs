@@ -1,6 +1,7 @@
 //! Prepared corpora of a run: opened, or created from the files of its only corpus.
 
 use std::{
+    fs,
     iter::empty,
     num::NonZero,
     path::{Path, PathBuf},
@@ -12,7 +13,9 @@ use serde_json::Value;
 use tx_data::{
     DataError,
     pipeline::ValidationPairs,
-    prepared::{Preparation, PreparedCorpus, ShardInputs, Verification, prepare, prepare_shards},
+    prepared::{
+        Preparation, PreparedCorpus, ShardInputs, ShardPart, prepare, prepare_part, prepare_shards,
+    },
     source::{
         Pairs,
         named::CorpusCache,
@@ -25,9 +28,10 @@ use tx_text::SentencePair;
 
 use super::{DataAccess, print_overlap};
 use crate::{
-    config::{CorpusConfig, DataConfig, TrainConfig},
+    config::{CorpusConfig, TrainConfig},
     corpus,
     error::TrainError,
+    recording::run_lock::RunLock,
 };
 
 /// Number of pairs that the vocabulary of several shards is learned from by default.
@@ -46,7 +50,7 @@ pub(super) fn open(
     access: &DataAccess<'_>,
 ) -> Result<PreparedCorpus, TrainError> {
     if config.data.prepared.is_some() {
-        let shards = ShardOptions { verification: access.verification, ..ShardOptions::default() };
+        let shards = ShardOptions { part: access.part, ..ShardOptions::default() };
         let corpus = prepared(config, folder, access.cache, shards, access.stop, access.print)?;
         if !config.data.is_generated() {
             let record = &corpus.record;
@@ -62,25 +66,25 @@ pub(super) fn open(
         );
         return Err(TrainError::Problems { problems: vec![problem] });
     }
-    let corpus = PreparedCorpus::open_verifying(folder, access.verification)?;
+    let corpus = PreparedCorpus::open_verifying(folder, access.part)?;
     (access.print)(&format!("{label}{}", corpus.record.cleaning));
     Ok(corpus)
 }
 
-/// Shards of a prepared corpus that this process verifies and prepares.
+/// Shards of a prepared corpus that this process works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardOptions {
-    /// Shards that are verified when the corpus is opened.
-    pub verification: Verification,
+    /// Shards that [`prepared`] verifies, and that [`prepare_shard_part`] prepares.
+    pub part: ShardPart,
     /// Number of shards that are prepared at the same time.
     pub threads: usize,
 }
 
 impl Default for ShardOptions {
-    /// Verifies all shards, and prepares one on each core.
+    /// Works on all shards, and prepares one on each core.
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { verification: Verification::ALL, threads }
+        Self { part: ShardPart::ALL, threads }
     }
 }
 
@@ -90,7 +94,7 @@ impl Default for ShardOptions {
 /// # Errors
 ///
 /// If the task is not translation, there are several corpora, the data cannot be read or written,
-/// the existing corpus is stale or damaged, or `stop` is set.
+/// the existing corpus is stale or damaged, another process prepares its shards, or `stop` is set.
 pub fn prepared(
     config: &TrainConfig,
     folder: &Path,
@@ -100,8 +104,126 @@ pub fn prepared(
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, TrainError> {
     let data = &config.data;
-    let entry = match &data.corpora()[..] {
-        [entry, ..] if !data.has_lists() => entry.clone(),
+    let entry = only_entry(config)?;
+    let settings = settings(config);
+    if PreparedCorpus::exists(folder) {
+        let corpus = PreparedCorpus::open_verifying(folder, shards.part)?;
+        let own = match has_shards(&entry).then(|| shard_files(&entry)) {
+            Some(Ok(files)) => Some(files.concat()),
+            // The training files no longer exist.
+            Some(Err(_)) => None,
+            None => Some(entry.files().filter_map(|path| read::file_of(path)).collect()),
+        };
+        let inputs = match own {
+            Some(own) => [own, shared_files(config)].concat(),
+            None => corpus.record.inputs.iter().map(|input| input.path.clone()).collect(),
+        };
+        corpus.check(&settings, &inputs)?;
+        say(&format!("prepared data: {} (reused)", folder.display()));
+        say(&corpus.record.cleaning.to_string());
+        return Ok(corpus);
+    }
+    let corpus = if has_shards(&entry) {
+        fs::create_dir_all(folder).map_err(TrainError::writing(folder))?;
+        let _lock = RunLock::acquire(folder)?;
+        let corpus = with_shards(config, &entry, cache, shards, stop, |inputs, preparation| {
+            prepare_shards(inputs, preparation, folder, say)
+        })?;
+        say(&corpus.record.cleaning.to_string());
+        corpus
+    } else {
+        let validation = match given(config, cache)? {
+            None if data.valid_share == 0.0 => {
+                ValidationPairs::Training(config.validation.sentences)
+            }
+            given => corpus::validation_or(config, given.unwrap_or_default()),
+        };
+        let pairs = corpus::training(config, &entry, cache)?;
+        let own = entry.files().filter_map(|path| read::file_of(path)).collect();
+        let inputs = [own, shared_files(config)].concat();
+        prepare(pairs, preparation(config, &entry, validation, inputs, stop), folder, say)?
+    };
+    say(&format!("prepared data: {} (created)", folder.display()));
+    Ok(corpus)
+}
+
+/// Prepares a part of the shards of a corpus in `folder`: those of `shards.part`. When all parts are
+/// complete, [`prepared`] completes the corpus.
+///
+/// # Errors
+///
+/// Same as [`prepared`]; if the training files are not patterns.
+pub fn prepare_shard_part(
+    config: &TrainConfig,
+    folder: &Path,
+    cache: Option<&CorpusCache>,
+    shards: ShardOptions,
+    stop: &AtomicBool,
+    say: &dyn Fn(&str),
+) -> Result<(), TrainError> {
+    let entry = only_entry(config)?;
+    if !has_shards(&entry) {
+        return Err(problem("parts of the shards need a pattern of training files"));
+    }
+    with_shards(config, &entry, cache, shards, stop, |inputs, preparation| {
+        prepare_part(inputs, shards.part, preparation, folder, say)
+    })
+}
+
+/// Calls `work` with the shards of a corpus and their preparation.
+fn with_shards<T>(
+    config: &TrainConfig,
+    entry: &CorpusConfig,
+    cache: Option<&CorpusCache>,
+    shards: ShardOptions,
+    stop: &AtomicBool,
+    work: impl FnOnce(ShardInputs<'_>, &Preparation<'_>) -> Result<T, DataError>,
+) -> Result<T, TrainError> {
+    let Some(given) = given(config, cache)? else {
+        return Err(problem(
+            "a pattern of prepared files needs `valid_file`, or `valid_source` and `valid_target`",
+        ));
+    };
+    if entry.pairs.is_some() {
+        return Err(problem("`train_pairs` is not available with a pattern of prepared files"));
+    }
+    let (files, options) = (shard_files(entry)?, corpus::options(config, entry));
+    let inputs = ShardInputs {
+        files: &files,
+        open: &|shard| open_shard(&files[shard], &options),
+        sample: config.data.vocabulary_pairs.unwrap_or(VOCABULARY_PAIRS),
+        threads: shards.threads,
+    };
+    let validation = corpus::validation_or(config, given);
+    Ok(work(inputs, &preparation(config, entry, validation, shared_files(config), stop))?)
+}
+
+fn preparation<'a>(
+    config: &'a TrainConfig,
+    entry: &CorpusConfig,
+    validation: ValidationPairs,
+    inputs: Vec<PathBuf>,
+    stop: &'a AtomicBool,
+) -> Preparation<'a> {
+    Preparation {
+        corpus: corpus::corpus_options(config, entry, validation),
+        tokenizer: &config.tokenizer,
+        max_len: config.max_len(),
+        long: config.data.long,
+        inputs,
+        settings: settings(config),
+        stop,
+    }
+}
+
+/// Returns the corpus of a configuration for prepared data.
+///
+/// # Errors
+///
+/// If there are several, the task is not translation, or the tokenizers are those of another model.
+fn only_entry(config: &TrainConfig) -> Result<CorpusConfig, TrainError> {
+    let entry = match &config.data.corpora()[..] {
+        [entry, ..] if !config.data.has_lists() => entry.clone(),
         _ => return Err(problem("`prepared` is not available with lists of corpora")),
     };
     if config.task != TaskKind::Translate {
@@ -115,72 +237,7 @@ pub fn prepared(
     if config.from.is_some() {
         return Err(problem("`prepared` is not available with `from`, whose tokenizers it lacks"));
     }
-    let files = if has_shards(&entry) { Some(shard_files(&entry)) } else { None };
-    let shared: Vec<PathBuf> = [validation_files(data), tokenizer_files(config)].concat();
-    let settings = settings(config);
-    if PreparedCorpus::exists(folder) {
-        let corpus = PreparedCorpus::open_verifying(folder, shards.verification)?;
-        let own = match files {
-            Some(Ok(files)) => Some(files.concat()),
-            // The training files no longer exist.
-            Some(Err(_)) => None,
-            None => Some(entry.files().filter_map(|path| read::file_of(path)).collect()),
-        };
-        let inputs = match own {
-            Some(own) => [own, shared].concat(),
-            None => corpus.record.inputs.iter().map(|input| input.path.clone()).collect(),
-        };
-        corpus.check(&settings, &inputs)?;
-        say(&format!("prepared data: {} (reused)", folder.display()));
-        say(&corpus.record.cleaning.to_string());
-        return Ok(corpus);
-    }
-    let given = given(config, cache)?;
-    let validation = match (&given, &files) {
-        (None, Some(_)) => {
-            return Err(problem(
-                "a pattern of prepared files needs `valid_file`, or `valid_source` and \
-                 `valid_target`",
-            ));
-        }
-        (None, None) if data.valid_share == 0.0 => {
-            ValidationPairs::Training(config.validation.sentences)
-        }
-        _ => corpus::validation_or(config, given.unwrap_or_default()),
-    };
-    let preparation = |inputs| Preparation {
-        corpus: corpus::corpus_options(config, &entry, validation.clone()),
-        tokenizer: &config.tokenizer,
-        max_len: config.max_len(),
-        long: data.long,
-        inputs,
-        settings: settings.clone(),
-        stop,
-    };
-    let corpus = match files {
-        Some(_) if entry.pairs.is_some() => {
-            return Err(problem("`train_pairs` is not available with a pattern of prepared files"));
-        }
-        Some(files) => {
-            let (files, options) = (files?, corpus::options(config, &entry));
-            let inputs = ShardInputs {
-                files: &files,
-                open: &|shard| open_shard(&files[shard], &options),
-                sample: data.vocabulary_pairs.unwrap_or(VOCABULARY_PAIRS),
-                threads: shards.threads,
-            };
-            let corpus = prepare_shards(inputs, &preparation(shared), folder, say)?;
-            say(&corpus.record.cleaning.to_string());
-            corpus
-        }
-        None => {
-            let pairs = corpus::training(config, &entry, cache)?;
-            let own = entry.files().filter_map(|path| read::file_of(path)).collect();
-            prepare(pairs, preparation([own, shared].concat()), folder, say)?
-        }
-    };
-    say(&format!("prepared data: {} (created)", folder.display()));
-    Ok(corpus)
+    Ok(entry)
 }
 
 fn problem(text: &str) -> TrainError {
@@ -232,15 +289,12 @@ fn open_shard(files: &[PathBuf], options: &ReadOptions) -> Result<Pairs, DataErr
     }
 }
 
-/// Returns the validation files, without standard input.
-fn validation_files(data: &DataConfig) -> Vec<PathBuf> {
-    let sets = data.validation_sets();
-    sets.iter().flat_map(CorpusConfig::files).filter_map(|path| read::file_of(path)).collect()
-}
-
-/// Returns the files of imported tokenizers.
-fn tokenizer_files(config: &TrainConfig) -> Vec<PathBuf> {
-    config.tokenizer.files().map(Path::to_path_buf).collect()
+/// Returns the validation files, without standard input, and the files of imported tokenizers.
+fn shared_files(config: &TrainConfig) -> Vec<PathBuf> {
+    let sets = config.data.validation_sets();
+    let validation =
+        sets.iter().flat_map(CorpusConfig::files).filter_map(|path| read::file_of(path));
+    validation.chain(config.tokenizer.files().map(Path::to_path_buf)).collect()
 }
 
 /// All settings that affect the content of a prepared corpus, besides the input files.

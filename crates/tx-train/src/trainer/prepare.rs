@@ -1,6 +1,6 @@
 //! Data of a run, and the state of a resumed run reconciled with it.
 
-use tx_data::prepared::Verification;
+use tx_data::prepared::ShardPart;
 use tx_infer::BundleInfo;
 
 use super::{
@@ -60,9 +60,8 @@ pub(super) fn prepare<R: TaskRun>(
         },
     };
     // Together, the ranks verify prepared data. No rank starts to train before all have.
-    let verification =
-        Verification { process: settings.ranks.rank(), processes: settings.ranks.count() };
-    let access = DataAccess { cache: corpora.as_ref(), verification, stop, print: &print };
+    let part = ShardPart { index: settings.ranks.rank(), count: settings.ranks.count() };
+    let access = DataAccess { cache: corpora.as_ref(), part, stop, print: &print };
     let data = R::prepare(config, known, &access)?;
     let summary = data.summary();
     let is_changed = is_resumed && reconcile(&mut state, config, summary, on_mismatch, &print)?;

@@ -161,7 +161,7 @@ impl Builder<'_> {
         };
         let is_pre_norm = match self.config.norm {
             NormPlacement::Pre => true,
-            NormPlacement::Post | NormPlacement::SublayerOutput => false,
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => false,
         };
         let is_scaled = match (self.config.embedding_scale, side) {
             (EmbeddingScale::Both, Side::Encoder | Side::Decoder) => true,
@@ -174,7 +174,7 @@ impl Builder<'_> {
         self.add(format!("{name}/pre_norm"), Value::I8(is_pre_norm.into()));
         self.add(format!("{name}/scale_embeddings"), Value::I8(is_scaled.into()));
         self.positions(side);
-        if is_pre_norm {
+        if self.config.norm.has_final_norm() {
             self.norm(&format!("{name}/layer_norm"), &format!("{name}.norm"));
         }
         let layers = match side {

@@ -153,7 +153,7 @@ fn tensors(bundle: &Bundle) -> Vec<Tensor> {
             NormPlacement::Pre => {
                 tensors.norm(&format!("model.{stack}.layer_norm"), &format!("{stack}.norm"));
             }
-            NormPlacement::Post | NormPlacement::SublayerOutput => {}
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => {}
         }
     }
     tensors.all

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tx_infer::{Bundle, InferError};
 use tx_text::{
-    Tokenizer, Tokenizers,
+    Ends, Tokenizer, Tokenizers,
     special::{BOS, EOS, SPECIAL_TOKENS},
 };
 
@@ -17,9 +17,9 @@ pub(super) fn problem(bundle: &Bundle) -> Option<String> {
         (None, None) => None,
         (Some(_), Some(_)) if source.has_leading_code() => None,
         (Some(_), Some(_)) if source.has_own_pieces() && target.has_own_pieces() => {
-            let starts_with_bos = source.encode("").is_ok_and(|ids| ids.first() == Some(&BOS));
-            starts_with_bos.then(|| {
-                "the source starts with `<bos>`, which the tokenizer of SentencePiece models does not add"
+            (source.ends() != Ends::EOS).then(|| {
+                "the source has other special tokens than `<eos>`, which the tokenizer of SentencePiece \
+                 models adds"
                     .into()
             })
         }

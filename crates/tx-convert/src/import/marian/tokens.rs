@@ -8,44 +8,21 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
 use tx_text::{
-    SentencePieceVocabulary, Tokenizer, Tokenizers, sentencepiece_pieces,
-    special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
+    sentencepiece_pieces,
+    special::{EOS, UNK},
 };
 
 use super::files::{ModelFiles, is_sentencepiece};
 use crate::{
     error::ConvertError,
-    import::weight_map::RowOrder,
+    import::side_tokens::{Listed, SideTokens},
     marian::vocabulary::{self, Vocabulary},
     source_files::SourceFiles,
 };
 
-/// End of a part of a word that another part follows, in vocabularies of subword-nmt.
-const MARK: &str = "@@";
-
-/// Tokens of one side.
-pub(super) struct SideTokens {
-    /// Tokens in the order of the bundle.
-    tokens: Vec<String>,
-    /// Tokens that text does not become.
-    special: Vec<String>,
-    /// For each id of the bundle, the id of Marian.
-    pub(super) order: RowOrder,
-    /// Ids of the bundle that Marian does not generate.
-    pub(super) suppressed: Vec<u32>,
-    /// SentencePiece model, and its path.
-    model: Option<Vec<u8>>,
-    path: std::path::PathBuf,
-}
-
-/// Vocabulary of a file.
-struct Listed {
-    tokens: Vec<String>,
-    special: Vec<String>,
-    model: Option<Vec<u8>>,
-}
+/// Names of the special tokens of tx.
+const NAMES: [&str; 4] = ["<pad>", "<bos>", vocabulary::END, vocabulary::UNKNOWN];
 
 /// Reads the vocabularies of both sides, which have `rows` rows of the embeddings.
 ///
@@ -66,7 +43,14 @@ pub(super) fn read(
         let bytes = files.bytes(path)?;
         let problem = |problem: String| ConvertError::File { path: path.clone(), problem };
         let listed = listed(path, bytes, model).map_err(problem)?;
-        SideTokens::new(listed, rows[side], path).map_err(problem)
+        let tokens = SideTokens::new(listed, rows[side], NAMES, path).map_err(problem)?;
+        match [EOS, UNK].into_iter().find(|&id| !tokens.has(id)) {
+            None => Ok(tokens),
+            Some(id) => {
+                let name = NAMES[id as usize];
+                Err(problem(format!("it has no token `{name}`, as models of Marian have")))
+            }
+        }
     };
     Ok([side(0)?, side(1)?])
 }
@@ -88,101 +72,10 @@ fn listed(path: &Path, bytes: Vec<u8>, model: Option<Vec<u8>>) -> Result<Listed,
     Ok(Listed { tokens: vocabulary.tokens, special: Vec::new(), model })
 }
 
-impl SideTokens {
-    /// Puts the special tokens of tx first, and all others behind them in their order. Rows without
-    /// a token get one that no text becomes.
-    fn new(listed: Listed, rows: usize, path: &Path) -> Result<Self, String> {
-        let Listed { tokens, mut special, model } = listed;
-        if tokens.len() > rows {
-            let count = tokens.len();
-            return Err(format!("it has {count} tokens, and the embedding has {rows} rows"));
-        }
-        let place = |name: &str| tokens.iter().position(|token| token == name);
-        let mut order: Vec<Option<u32>> = vec![None; SPECIAL_TOKENS.len()];
-        for (id, name) in
-            [(PAD, "<pad>"), (BOS, "<bos>"), (EOS, vocabulary::END), (UNK, vocabulary::UNKNOWN)]
-        {
-            order[id as usize] = place(name).and_then(|row| u32::try_from(row).ok());
-        }
-        for id in [EOS, UNK] {
-            if order[id as usize].is_none() {
-                return Err(format!(
-                    "it has no token `{}`, as models of Marian have",
-                    if id == EOS { vocabulary::END } else { vocabulary::UNKNOWN }
-                ));
-            }
-        }
-        let taken = order.clone();
-        let mut names: Vec<String> = SPECIAL_TOKENS.map(str::to_owned).to_vec();
-        special.retain(|name| !SPECIAL_TOKENS.contains(&name.as_str()) && name != vocabulary::END);
-        for row in 0..u32::try_from(rows).map_err(|_| "the embedding is too large")? {
-            if taken.contains(&Some(row)) {
-                continue;
-            }
-            let name = match tokens.get(row as usize) {
-                Some(name) if SPECIAL_TOKENS.contains(&name.as_str()) => {
-                    return Err(format!("its token `{name}` has another meaning than in tx"));
-                }
-                Some(name) => name.clone(),
-                None => {
-                    let name = format!("<row_{row}>");
-                    special.push(name.clone());
-                    name
-                }
-            };
-            names.push(name);
-            order.push(Some(row));
-        }
-        let suppressed = [UNK].into_iter().chain(
-            names.iter().zip(0..).filter(|(name, _)| is_control_byte(name)).map(|(_, id)| id),
-        );
-        Ok(Self {
-            suppressed: suppressed.collect(),
-            order: order.into(),
-            tokens: names,
-            special,
-            model,
-            path: path.to_owned(),
-        })
-    }
-
-    /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
-    pub(super) fn has_marked_parts(&self) -> bool {
-        self.model.is_none() && self.tokens.iter().any(|token| token.ends_with(MARK))
-    }
-
-    /// Tokenizers of both sides.
-    ///
-    /// # Errors
-    ///
-    /// If the library or a SentencePiece model rejects a vocabulary.
-    pub(super) fn tokenizers(source: Self, target: Self) -> Result<Tokenizers, ConvertError> {
-        Ok(Tokenizers { source: source.tokenizer(false)?, target: target.tokenizer(true)? })
-    }
-
-    fn tokenizer(&self, adds_bos: bool) -> Result<Tokenizer, ConvertError> {
-        let problem = |error: tx_text::TextError| ConvertError::File {
-            path: self.path.clone(),
-            problem: error.to_string(),
-        };
-        let Self { tokens, special, .. } = self;
-        match &self.model {
-            Some(model) => {
-                let vocabulary =
-                    SentencePieceVocabulary { tokens, special, leading_code: false, adds_bos };
-                Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
-            }
-            None => {
-                let json = words(tokens).to_string();
-                let tokenizer =
-                    Tokenizer::from_json(json.as_bytes(), &self.path).map_err(problem)?;
-                match adds_bos {
-                    true => tokenizer.with_bos().map_err(problem),
-                    false => Ok(tokenizer),
-                }
-            }
-        }
-    }
+/// Ids of the bundle that Marian does not generate.
+pub(super) fn suppressed(side: &SideTokens) -> Vec<u32> {
+    let control = side.tokens.iter().zip(0..).filter(|(name, _)| is_control_byte(name));
+    [UNK].into_iter().chain(control.map(|(_, id)| id)).collect()
 }
 
 /// Returns `true` for the pieces of the first 32 bytes, which Marian does not generate.
@@ -190,47 +83,5 @@ fn is_control_byte(token: &str) -> bool {
     let digits = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
     digits.is_some_and(|digits| {
         digits.len() == 2 && u8::from_str_radix(digits, 16).is_ok_and(|byte| byte < 32)
-    })
-}
-
-/// A `tokenizer.json` that divides text at spaces.
-fn words(tokens: &[String]) -> Value {
-    let added: Vec<Value> = SPECIAL_TOKENS
-        .iter()
-        .enumerate()
-        .map(|(id, token)| {
-            json!({
-                "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": true,
-            })
-        })
-        .collect();
-    let vocab: Map<String, Value> =
-        tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
-    let eos = SPECIAL_TOKENS[EOS as usize];
-    json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null,
-        // A word that looks like a special token is divided, so that it does not become the token.
-        "pre_tokenizer": { "type": "Sequence", "pretokenizers": [
-            { "type": "WhitespaceSplit" },
-            {
-                "type": "Split", "pattern": { "Regex": "<(?=(pad|bos|eos)>)" },
-                "behavior": "Isolated", "invert": false,
-            },
-        ] },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [
-                { "Sequence": { "id": "A", "type_id": 0 } },
-                { "SpecialToken": { "id": eos, "type_id": 0 } },
-            ],
-            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
-            "special_tokens": { eos: { "id": eos, "ids": [EOS], "tokens": [eos] } },
-        },
-        "decoder": null,
-        "model": {
-            "type": "WordLevel", "vocab": vocab, "unk_token": SPECIAL_TOKENS[UNK as usize],
-        },
     })
 }

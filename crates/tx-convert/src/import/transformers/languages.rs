@@ -15,6 +15,9 @@ const M2M100: &str = "\
 /// Languages of the models of WMT 2021, which are M2M-100 models with other languages.
 const WMT21: &str = "en ha is ja cs ru zh de";
 
+/// Minimum number of tokens that are languages and not words which look like them.
+const FEW_LANGUAGES: usize = 4;
+
 /// Token of a language of Marian models.
 const MARIAN: [&str; 2] = [">>", "<<"];
 
@@ -35,8 +38,27 @@ pub(super) fn of_marian<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<Lan
     })
 }
 
+/// Languages of a model whose family is not known, by the tokens of its source vocabulary: those of
+/// Marian, M2M-100 or NLLB.
+pub(in crate::import) fn of_tokens(tokens: &[String]) -> Option<Languages> {
+    of_marian(tokens.iter().map(String::as_str)).or_else(|| {
+        [Family::M2m100, Family::Nllb].into_iter().find_map(|family| {
+            let codes = tokens.iter().filter_map(|token| family.code(token));
+            let codes: Vec<String> = codes.map(str::to_owned).collect();
+            (codes.len() >= FEW_LANGUAGES).then(|| Languages {
+                placement: LanguagePlacement::BothSides,
+                token: family.template().to_owned(),
+                source: codes.clone(),
+                target: codes,
+                default_source: None,
+                default_target: None,
+            })
+        })
+    })
+}
+
 /// Returns `true` for the token of a language of Marian models.
-pub(super) fn is_marian(token: &str) -> bool {
+pub(in crate::import) fn is_marian(token: &str) -> bool {
     let [start, end] = MARIAN;
     token.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
 }

@@ -6,7 +6,7 @@ use tx_model::{
     DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
     SinusoidFormula, SinusoidLayout, Sinusoids, Tying, VocabSizes,
 };
-use tx_text::{SentencePieceVocabulary, Tokenizer, Tokenizers};
+use tx_text::{Ends, SentencePieceVocabulary, Tokenizer, Tokenizers};
 
 use super::{
     folder::Folder,
@@ -168,15 +168,15 @@ fn tokenizers(
     added: &[(String, u32)],
 ) -> Result<Tokenizers, ConvertError> {
     let special: Vec<String> = added.iter().map(|(token, _)| token.clone()).collect();
-    let tokenizer = |adds_bos| {
+    let tokenizer = |ends| {
         let vocabulary = SentencePieceVocabulary {
             tokens: &vocabulary.tokens,
             special: &special,
             leading_code: false,
-            adds_bos,
+            ends,
         };
         Tokenizer::from_sentencepiece(model, vocabulary)
             .map_err(|error| folder.problem(MODEL, error.to_string()))
     };
-    Ok(Tokenizers { source: tokenizer(false)?, target: tokenizer(true)? })
+    Ok(Tokenizers { source: tokenizer(Ends::EOS)?, target: tokenizer(Ends::BOTH)? })
 }

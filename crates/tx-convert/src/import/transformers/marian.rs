@@ -8,7 +8,7 @@ use tx_model::{
     SinusoidFormula, SinusoidLayout, Sinusoids, Tying, VocabSizes,
 };
 use tx_text::{
-    SentencePieceVocabulary, Tokenizer, Tokenizers,
+    Ends, SentencePieceVocabulary, Tokenizer, Tokenizers,
     special::{BOS, EOS, PAD},
 };
 
@@ -197,7 +197,7 @@ impl Shape {
         add_layers(&mut map, config);
         match config.norm {
             NormPlacement::Pre => add_final_norms(&mut map, config),
-            NormPlacement::Post | NormPlacement::SublayerOutput => {}
+            NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => {}
         }
         for stack in ["encoder", "decoder"] {
             let name = format!("model.{stack}.embed_positions.weight");
@@ -269,15 +269,15 @@ fn vocabularies(folder: &mut Folder, shape: &Shape) -> Result<Vocabularies, Conv
     let known: HashSet<&String> = target.tokens.iter().collect();
     let in_target = |token: &&String| !separate || known.contains(token);
     let target_special: Vec<String> = special.iter().filter(in_target).cloned().collect();
-    let mut tokenizer = |name: &str, tokens: &[String], special: &[String], adds_bos: bool| {
+    let mut tokenizer = |name: &str, tokens: &[String], special: &[String], ends: Ends| {
         let model = folder.bytes(name)?;
-        let vocabulary = SentencePieceVocabulary { tokens, special, leading_code: true, adds_bos };
+        let vocabulary = SentencePieceVocabulary { tokens, special, leading_code: true, ends };
         Tokenizer::from_sentencepiece(&model, vocabulary)
             .map_err(|error| folder.problem(name, error.to_string()))
     };
     let tokenizers = Tokenizers {
-        source: tokenizer("source.spm", &source.tokens, &special, false)?,
-        target: tokenizer("target.spm", &target.tokens, &target_special, true)?,
+        source: tokenizer("source.spm", &source.tokens, &special, Ends::EOS)?,
+        target: tokenizer("target.spm", &target.tokens, &target_special, Ends::BOTH)?,
     };
     Ok(Vocabularies { source, target, tokenizers, languages, added })
 }

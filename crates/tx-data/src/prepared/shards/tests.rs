@@ -1,16 +1,16 @@
-use std::sync::atomic::AtomicUsize;
+use std::sync::Mutex;
 
 use burn::{data::dataloader::DataLoader, tensor::Device};
 use tx_text::{SentencePair, TokenizerConfig, TokenizerKind};
 
-use super::*;
+use super::{super::shard_name, *};
 use crate::{
     clean::CleanConfig,
     encode::{LongPolicy, TargetSide},
     loader::PairLoader,
     make_batch::MakeSeq2SeqBatch,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
-    prepared::{FileHash, INDEX, Verification, prepare},
+    prepared::{FileHash, INDEX, prepare},
     sampler::BatchSize,
     source::read::{ReadOptions, pairs},
     store::PairStore,
@@ -75,9 +75,12 @@ fn prepare_in(
     options: &Preparation<'_>,
     say: &dyn Fn(&str),
 ) -> Result<PreparedCorpus, DataError> {
+    with_inputs(files, |inputs| prepare_shards(inputs, options, folder, say))
+}
+
+fn with_inputs<T>(files: &[Vec<PathBuf>], work: impl FnOnce(ShardInputs<'_>) -> T) -> T {
     let open = |shard: usize| pairs(&files[shard][0], &ReadOptions::default());
-    let inputs = ShardInputs { files, open: &open, sample: 1_000, threads: 2 };
-    prepare_shards(inputs, options, folder, say)
+    work(ShardInputs { files, open: &open, sample: 1_000, threads: 2 })
 }
 
 /// Hashes of all files in a folder, without the times of input files in records.
@@ -170,9 +173,8 @@ fn an_interrupted_preparation_is_continued() {
             Ok(_) => assert!(lines > 1),
         }
         if !path.join(shard_name(2)).exists() {
-            fs::create_dir_all(path.join("shard-00002.partial-1")).unwrap();
-            fs::write(path.join("shard-00002.partial-1/text.spool"), "half").unwrap();
-            fs::write(path.join("shard-00002.lock"), "").unwrap();
+            fs::create_dir_all(path.join("shard-00002.partial-0")).unwrap();
+            fs::write(path.join("shard-00002.partial-0/text.spool"), "half").unwrap();
         }
         let parts = prepare_in(&path, &files, &preparation(&tokenizer), &|_| {}).unwrap();
         assert_eq!(hashes(&parts), hashes(&whole));
@@ -185,25 +187,43 @@ fn an_interrupted_preparation_is_continued() {
     }
 }
 
-/// Two calls on one folder, as by two processes, divide the shards and return the same corpus.
+/// Two parts are prepared at the same time, as by two processes. The third call completes the corpus.
 #[test]
-fn several_preparations_share_a_folder() {
+fn parts_of_the_shards_are_prepared_at_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
     let files = files(folder.path());
-    let path = folder.path().join("shards");
     let tokenizer = tokenizer();
-    let said = Mutex::new(Vec::new());
-    let corpora: Vec<PreparedCorpus> = thread::scope(|scope| {
-        let prepare = || {
-            let say = |line: &str| said.lock().unwrap().push(line.to_owned());
-            prepare_in(&path, &files, &preparation(&tokenizer), &say).unwrap()
-        };
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(prepare)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    let whole = folder.path().join("whole");
+    let whole = prepare_in(&whole, &files, &preparation(&tokenizer), &|_| {}).unwrap();
+    let path = folder.path().join("shards");
+    let prepared = |part: &str| {
+        let said = Mutex::new(Vec::new());
+        let say = |line: &str| said.lock().unwrap().push(line.to_owned());
+        let part = part.parse().unwrap();
+        let options = preparation(&tokenizer);
+        with_inputs(&files, |inputs| prepare_part(inputs, part, &options, &path, &say)).unwrap();
+        let said = said.into_inner().unwrap();
+        said.iter().filter(|line| line.starts_with("shard ")).count()
+    };
+    thread::scope(|scope| {
+        let parts = ["1/2", "2/2"].map(|part| scope.spawn(|| prepared(part)));
+        // Shards 0 and 2, and shard 1.
+        assert_eq!(parts.map(|part| part.join().unwrap()), [2, 1]);
     });
-    assert_eq!(corpora[0].record, corpora[1].record);
-    let said = said.into_inner().unwrap();
-    assert_eq!(said.iter().filter(|line| line.starts_with("shard ")).count(), 3, "{said:?}");
+    assert!(!PreparedCorpus::exists(&path));
+    let say = |line: &str| panic!("{line}");
+    let corpus = prepare_in(&path, &files, &preparation(&tokenizer), &say).unwrap();
+    assert_eq!(hashes(&corpus), hashes(&whole));
+}
+
+#[test]
+fn parts_are_written_as_number_and_count() {
+    let part: ShardPart = "2/8".parse().unwrap();
+    assert_eq!(part, ShardPart { index: 1, count: 8 });
+    assert_eq!(part.to_string(), "2/8");
+    for wrong in ["", "2", "0/8", "9/8", "1/0", "-1/2", "a/b", "1/2/3"] {
+        assert!(wrong.parse::<ShardPart>().is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -221,8 +241,7 @@ fn a_damaged_shard_is_named_and_prepared_again() {
     assert!(message.contains("`shard-00001/train.index` is damaged: its SHA-256 "), "{message}");
 
     // Two processes divide the verification: the first has shards 0 and 2, the second has shard 1.
-    let open =
-        |process| PreparedCorpus::open_verifying(&path, Verification { process, processes: 2 });
+    let open = |index| PreparedCorpus::open_verifying(&path, ShardPart { index, count: 2 });
     assert!(open(1).is_err());
     let corpus = open(0).unwrap();
     // Damage that another process reports causes no panic.

@@ -1,0 +1,166 @@
+//! Weights of a bundle and the variables that they come from.
+//!
+//! A linear layer is `[d_out, d_in]`, in a bundle `[d_in, d_out]`. Self-attention has one layer for
+//! queries, keys and values; cross-attention has one for keys and values.
+
+use tx_model::{ModelConfig, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying};
+
+use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
+use crate::import::weight_map::{RowOrder, WeightMap};
+
+/// Adds the weights of a model with this configuration. A table of positions that has the values of
+/// sinusoids becomes sinusoids in `config`.
+pub(super) fn add(
+    map: &mut WeightMap,
+    config: &mut ModelConfig,
+    [source_rows, target_rows]: [usize; 2],
+    [source, target]: &[RowOrder; 2],
+) {
+    let d_model = config.d_model;
+    let tables = SOURCE_EMBEDDINGS.into_iter();
+    let table = tables.clone().find(|name| map.has(name)).unwrap_or(SOURCE_EMBEDDINGS[0]);
+    tables.for_each(|name| map.ignore(name));
+    map.rows("source_embedding.weight", table, [source_rows, d_model], source);
+    let shape = [target_rows, d_model];
+    match config.tying {
+        Tying::All => map.ignore(TARGET_EMBEDDING),
+        Tying::Decoder | Tying::None => {
+            map.rows("target_embedding.weight", TARGET_EMBEDDING, shape, target);
+        }
+    }
+    match config.tying {
+        Tying::All | Tying::Decoder => map.ignore(PROJECTION),
+        Tying::None => map.rows_as_columns("projection.weight", PROJECTION, shape, target),
+    }
+    if config.output_bias || target.iter().any(Option::is_none) {
+        let bias = "decoder/projection/bias";
+        // Tokens that the model does not have must not be generated.
+        map.logit_bias("projection.bias", map.has(bias).then_some(bias), target_rows, target);
+        config.output_bias = true;
+    }
+    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
+    {
+        if map.has(&format!("{stack}/layer_norm/gamma")) {
+            norm(map, config, &format!("{stack}.norm"), &format!("{stack}/layer_norm"));
+        }
+        for layer in 0..layers {
+            let (ours, theirs) =
+                (format!("{stack}.layers.{layer}"), format!("{stack}/layer_{layer}"));
+            add_layer(map, config, stack == "decoder", &ours, &theirs);
+        }
+    }
+    add_positions(map, config);
+}
+
+fn add_layer(
+    map: &mut WeightMap,
+    config: &ModelConfig,
+    has_source: bool,
+    ours: &str,
+    theirs: &str,
+) {
+    let ModelConfig { d_model, d_ff, .. } = *config;
+    let square = [d_model; 2];
+    let (our, their) = (format!("{ours}.self_attention"), format!("{theirs}/self_attention"));
+    linear(map, &our, &["query", "key", "value"], &format!("{their}/linear_0"), square);
+    linear(map, &our, &["output"], &format!("{their}/linear_1"), square);
+    norm(map, config, &format!("{our}_residual.norm"), &format!("{their}/layer_norm"));
+    if has_source {
+        let (our, their) = (format!("{ours}.cross_attention"), format!("{theirs}/attention"));
+        linear(map, &our, &["query"], &format!("{their}/linear_0"), square);
+        linear(map, &our, &["key", "value"], &format!("{their}/linear_1"), square);
+        linear(map, &our, &["output"], &format!("{their}/linear_2"), square);
+        norm(map, config, &format!("{our}_residual.norm"), &format!("{their}/layer_norm"));
+    }
+    let (our, their) = (format!("{ours}.feed_forward"), format!("{theirs}/ffn"));
+    let inner = [d_model, d_ff];
+    match config.activation.is_gated() {
+        // CTranslate2 applies the activation to the first.
+        true => {
+            linear(map, &our, &["gate"], &format!("{their}/linear_0"), inner);
+            linear(map, &our, &["inner"], &format!("{their}/linear_0_noact"), inner);
+        }
+        false => linear(map, &our, &["inner"], &format!("{their}/linear_0"), inner),
+    }
+    linear(map, &our, &["outer"], &format!("{their}/linear_1"), [d_ff, d_model]);
+    norm(map, config, &format!("{our}_residual.norm"), &format!("{their}/layer_norm"));
+}
+
+/// Layers of the bundle `[d_in, d_out]` from one layer with the rows of all.
+fn linear(
+    map: &mut WeightMap,
+    ours: &str,
+    parts: &[&str],
+    theirs: &str,
+    [d_in, d_out]: [usize; 2],
+) {
+    let rows = parts.len() * d_out;
+    for (part, start) in parts.iter().zip((0..).step_by(d_out.max(1))) {
+        let range = start..start + d_out;
+        let (weight, bias) = (format!("{theirs}/weight"), format!("{theirs}/bias"));
+        let name = format!("{ours}.{part}.weight");
+        map.transposed_rows(&name, &weight, [rows, d_in], range.clone());
+        if map.has(&bias) {
+            map.part(&format!("{ours}.{part}.bias"), &bias, rows, range);
+        }
+    }
+}
+
+fn norm(map: &mut WeightMap, config: &ModelConfig, ours: &str, theirs: &str) {
+    for part in ["gamma", "beta"] {
+        map.copy(&format!("{ours}.{part}"), &format!("{theirs}/{part}"), &[config.d_model]);
+    }
+}
+
+/// Adds the tables of positions, unless their values are sinusoids.
+fn add_positions(map: &mut WeightMap, config: &mut ModelConfig) {
+    let sides = [("encoder", "source_input"), ("decoder", "target_input")];
+    let tables = sides.map(|(stack, _)| format!("{stack}/position_encodings/encodings"));
+    match config.positions {
+        Positions::Learned => {}
+        Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => return,
+    }
+    if let Some(sinusoids) = sinusoids_of(map, config, &tables) {
+        config.positions = Positions::Sinusoidal;
+        config.sinusoids = sinusoids;
+        tables.iter().for_each(|table| map.ignore(table));
+        return;
+    }
+    for ((_, input), table) in sides.iter().zip(&tables) {
+        let shape = [config.max_len, config.d_model];
+        map.copy(&format!("{input}.positions.learned"), table, &shape);
+    }
+}
+
+/// Sinusoids that all tables have, to the precision of their type.
+fn sinusoids_of(map: &WeightMap, config: &ModelConfig, tables: &[String; 2]) -> Option<Sinusoids> {
+    let mut candidates = Vec::new();
+    for layout in [SinusoidLayout::Halves, SinusoidLayout::Interleaved] {
+        for formula in [SinusoidFormula::Paper, SinusoidFormula::Tensor2tensor] {
+            candidates.extend((0..=2).map(|first| Sinusoids { layout, formula, first }));
+        }
+    }
+    let tables: Vec<_> = tables
+        .iter()
+        .filter_map(|name| {
+            let table = map.tensors().get(name)?;
+            Some((table.values().ok()?, table.element))
+        })
+        .collect();
+    candidates.retain(|&sinusoids| {
+        let expected = ModelConfig { sinusoids, ..config.clone() }.sinusoid_table();
+        tables.iter().all(|(values, element)| {
+            let rows = expected.chunks_exact(config.d_model.max(1)).zip(0..);
+            let expected =
+                rows.flat_map(|(row, position)| row.iter().map(move |&it| (it, position)));
+            // Angles at position p have an error of p · 2⁻²³ in single precision.
+            let close = |(&value, (expected, position)): (&f32, (f32, usize))| {
+                let tolerance = element.tolerance(expected) + position as f32 * 1e-6 + 1e-6;
+                (value - expected).abs() <= tolerance
+            };
+            values.len() == config.max_len * config.d_model
+                && values.iter().zip(expected).all(close)
+        })
+    });
+    candidates.first().copied().filter(|_| tables.len() == 2)
+}

@@ -1,0 +1,177 @@
+//! Tokens of one side of a model of another toolkit, in the order of a bundle.
+
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+use tx_text::{
+    Ends, SentencePieceVocabulary, TextError, Tokenizer,
+    special::{EOS, SPECIAL_TOKENS, UNK},
+};
+
+use super::{transformers::languages::is_marian, weight_map::RowOrder};
+use crate::error::ConvertError;
+
+/// End of a part of a word that another part follows, in vocabularies of subword-nmt.
+const MARK: &str = "@@";
+
+/// Vocabulary of a file.
+pub(super) struct Listed {
+    /// Tokens in the order of the rows of the embedding.
+    pub(super) tokens: Vec<String>,
+    /// Tokens that no text becomes.
+    pub(super) special: Vec<String>,
+    /// SentencePiece model that divides text; without one, text is divided at spaces.
+    pub(super) model: Option<Vec<u8>>,
+}
+
+/// Tokens of one side.
+pub(super) struct SideTokens {
+    /// Tokens in the order of the bundle.
+    pub(super) tokens: Vec<String>,
+    /// Tokens that no text becomes.
+    special: Vec<String>,
+    /// For each id of the bundle, the row of the embedding.
+    pub(super) order: RowOrder,
+    /// SentencePiece model, and the file of the tokens.
+    model: Option<Vec<u8>>,
+    path: PathBuf,
+}
+
+impl SideTokens {
+    /// Puts the special tokens of tx first, and all others behind them in their order. `names` are
+    /// the names of the special tokens in the file, in the order of [`SPECIAL_TOKENS`]; a token that
+    /// the file does not have gets no row. Rows without a token get one that no text becomes.
+    ///
+    /// # Errors
+    ///
+    /// If there are more tokens than rows, or one has the name of a special token of tx.
+    pub(super) fn new(
+        listed: Listed,
+        rows: usize,
+        names: [&str; SPECIAL_TOKENS.len()],
+        path: &Path,
+    ) -> Result<Self, String> {
+        let Listed { tokens, mut special, model } = listed;
+        if tokens.len() > rows {
+            let count = tokens.len();
+            return Err(format!("it has {count} tokens, and the embedding has {rows} rows"));
+        }
+        let place = |name: &str| tokens.iter().position(|token| token == name);
+        let row = |name: &str| place(name).and_then(|row| u32::try_from(row).ok());
+        let mut order: Vec<Option<u32>> = names.iter().map(|name| row(name)).collect();
+        let taken: HashSet<u32> = order.iter().flatten().copied().collect();
+        let mut ours: Vec<String> = SPECIAL_TOKENS.map(str::to_owned).to_vec();
+        special.retain(|name| {
+            !SPECIAL_TOKENS.contains(&name.as_str()) && !names.contains(&name.as_str())
+        });
+        let mut seen: HashSet<&str> = HashSet::new();
+        for row in 0..u32::try_from(rows).map_err(|_| "the embedding is too large")? {
+            if taken.contains(&row) {
+                continue;
+            }
+            let token = tokens.get(row as usize).map(String::as_str);
+            // Of equal tokens, text becomes the first.
+            let name = match token.filter(|name| seen.insert(name)) {
+                Some(name) if SPECIAL_TOKENS.contains(&name) => {
+                    return Err(format!("its token `{name}` has another meaning than in tx"));
+                }
+                Some(name) => name.to_owned(),
+                None => {
+                    let name = format!("<row_{row}>");
+                    special.push(name.clone());
+                    name
+                }
+            };
+            ours.push(name);
+            order.push(Some(row));
+        }
+        Ok(Self { order: order.into(), tokens: ours, special, model, path: path.to_owned() })
+    }
+
+    /// Whether a SentencePiece model divides text.
+    pub(super) fn has_model(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// Whether the file has a special token of tx.
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.order.get(id as usize).is_some_and(Option::is_some)
+    }
+
+    /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
+    pub(super) fn has_marked_parts(&self) -> bool {
+        self.model.is_none() && self.tokens.iter().any(|token| token.ends_with(MARK))
+    }
+
+    /// Returns the tokenizer, with special tokens around a text.
+    ///
+    /// # Errors
+    ///
+    /// If the library or a SentencePiece model rejects the vocabulary.
+    pub(super) fn tokenizer(&self, ends: Ends) -> Result<Tokenizer, ConvertError> {
+        let problem = |error: TextError| ConvertError::File {
+            path: self.path.clone(),
+            problem: error.to_string(),
+        };
+        let Self { tokens, special, .. } = self;
+        match &self.model {
+            Some(model) => {
+                // Text may start with the token of a language of OPUS-MT.
+                let leading_code = special.iter().any(|token| is_marian(token));
+                let vocabulary = SentencePieceVocabulary { tokens, special, leading_code, ends };
+                Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
+            }
+            None => {
+                let json = words(tokens).to_string();
+                Tokenizer::from_json(json.as_bytes(), &self.path)
+                    .and_then(|tokenizer| tokenizer.with_ends(ends))
+                    .map_err(problem)
+            }
+        }
+    }
+}
+
+/// A `tokenizer.json` that divides text at spaces.
+fn words(tokens: &[String]) -> Value {
+    let added: Vec<Value> = SPECIAL_TOKENS
+        .iter()
+        .enumerate()
+        .map(|(id, token)| {
+            json!({
+                "id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": true,
+            })
+        })
+        .collect();
+    let vocab: Map<String, Value> =
+        tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
+    let eos = SPECIAL_TOKENS[EOS as usize];
+    json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
+        "normalizer": null,
+        // A word that looks like a special token is divided, so that it does not become the token.
+        "pre_tokenizer": { "type": "Sequence", "pretokenizers": [
+            { "type": "WhitespaceSplit" },
+            {
+                "type": "Split", "pattern": { "Regex": "<(?=(pad|bos|eos)>)" },
+                "behavior": "Isolated", "invert": false,
+            },
+        ] },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                { "Sequence": { "id": "A", "type_id": 0 } },
+                { "SpecialToken": { "id": eos, "type_id": 0 } },
+            ],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+            "special_tokens": { eos: { "id": eos, "ids": [EOS], "tokens": [eos] } },
+        },
+        "decoder": null,
+        "model": {
+            "type": "WordLevel", "vocab": vocab, "unk_token": SPECIAL_TOKENS[UNK as usize],
+        },
+    })
+}

@@ -6,12 +6,14 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Instant,
 };
 
 /// Cancellation flag of one or more calls. Clones share the flag.
 ///
 /// Each decoding step checks it. A canceled call returns
 /// [`InferError::Cancelled`](crate::InferError::Cancelled) and computes nothing more.
+/// [`Deadline::cancellation`](crate::Deadline::cancellation) is a flag that a time sets, too.
 ///
 /// ```
 /// use tx_infer::Cancellation;
@@ -24,8 +26,10 @@ use std::{
 #[derive(Clone, Default)]
 pub struct Cancellation {
     flag: Arc<Flag>,
-    /// Flag of the caller, if this flag covers only a part of the caller's work.
-    parent: Option<Arc<Flag>>,
+    /// Flags of the work that this flag covers a part of.
+    others: Vec<Arc<Flag>>,
+    /// Time at which the work is canceled.
+    end: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -38,7 +42,7 @@ struct Flag {
 struct Listeners {
     next: u64,
     /// Listeners with their ids.
-    all: Vec<(u64, Box<dyn Fn() + Send>)>,
+    all: Vec<(u64, Arc<dyn Fn() + Send + Sync>)>,
 }
 
 impl Cancellation {
@@ -55,40 +59,46 @@ impl Cancellation {
 
     /// Returns `true` if the flag is set.
     pub fn is_cancelled(&self) -> bool {
-        let parent = self.parent.as_ref();
-        self.flag.is_set() || parent.is_some_and(|parent| parent.is_set())
+        self.flags().any(|flag| flag.is_set()) || self.end.is_some_and(|end| end <= Instant::now())
     }
 
     /// Returns a flag that is set together with this one or separately.
     pub(crate) fn child(&self) -> Self {
-        Self { flag: Arc::default(), parent: Some(self.flag.clone()) }
+        Self { flag: Arc::default(), others: self.flags().cloned().collect(), end: self.end }
     }
 
-    /// Calls `listener` when the flag is set, or immediately if it already is, until the result is
-    /// dropped. The listener must not block.
-    pub(crate) fn listen(&self, listener: impl Fn() + Send + 'static) -> Listening {
-        let mut listeners = self.flag.listeners();
-        let number = listeners.next;
-        listeners.next += 1;
-        if self.flag.is_set() {
-            listener();
-        } else {
-            listeners.all.push((number, Box::new(listener)));
-        }
-        Listening { flag: self.flag.clone(), number }
+    /// Returns a flag that is set with this one, which [`cancel`](Self::cancel) sets, or with `other`.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        let others = self.others.iter().chain(other.flags()).cloned().collect();
+        let end = [self.end, other.end].into_iter().flatten().min();
+        Self { flag: self.flag.clone(), others, end }
+    }
+
+    /// Cancels also at `end`.
+    pub(crate) fn until(self, end: Instant) -> Self {
+        Self { end: Some(end), ..self }
+    }
+
+    /// Calls `listener` when a flag is set, or immediately if one already is, until the result is
+    /// dropped. The listener must not block. The end of the time does not call it.
+    pub(crate) fn listen(&self, listener: impl Fn() + Send + Sync + 'static) -> Listening {
+        let listener = Arc::new(listener);
+        let listen = |flag: &Arc<Flag>| (flag.clone(), flag.listen(listener.clone()));
+        Listening(self.flags().map(listen).collect())
+    }
+
+    fn flags(&self) -> impl Iterator<Item = &Arc<Flag>> {
+        std::iter::once(&self.flag).chain(&self.others)
     }
 }
 
-/// Flags are equal if they are the same flag.
+/// Flags are equal if they are the same flags with the same end.
 impl PartialEq for Cancellation {
     fn eq(&self, other: &Self) -> bool {
-        let parents = (self.parent.as_ref(), other.parent.as_ref());
-        let have_one_parent = match parents {
-            (None, None) => true,
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            (None, Some(_)) | (Some(_), None) => false,
-        };
-        Arc::ptr_eq(&self.flag, &other.flag) && have_one_parent
+        let mut pairs = self.flags().zip(other.flags());
+        self.others.len() == other.others.len()
+            && self.end == other.end
+            && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
     }
 }
 
@@ -108,17 +118,29 @@ impl Flag {
     fn listeners(&self) -> MutexGuard<'_, Listeners> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Calls `listener` when the flag is set, or immediately. Returns its number.
+    fn listen(&self, listener: Arc<dyn Fn() + Send + Sync>) -> u64 {
+        let mut listeners = self.listeners();
+        let number = listeners.next;
+        listeners.next += 1;
+        if self.is_set() {
+            listener();
+        } else {
+            listeners.all.push((number, listener));
+        }
+        number
+    }
 }
 
-/// Removes a listener when dropped.
-pub(crate) struct Listening {
-    flag: Arc<Flag>,
-    number: u64,
-}
+/// Removes a listener of these flags, with its numbers, when dropped.
+pub(crate) struct Listening(Vec<(Arc<Flag>, u64)>);
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.flag.listeners().all.retain(|(number, _)| *number != self.number);
+        for (flag, number) in &self.0 {
+            flag.listeners().all.retain(|(other, _)| other != number);
+        }
     }
 }
 
@@ -126,7 +148,8 @@ impl From<Arc<AtomicBool>> for Cancellation {
     /// Wraps a flag that other code sets, such as a signal handler. It is checked at each decoding
     /// step.
     fn from(is_set: Arc<AtomicBool>) -> Self {
-        Self { flag: Arc::new(Flag { is_set, listeners: Mutex::default() }), parent: None }
+        let flag = Arc::new(Flag { is_set, listeners: Mutex::default() });
+        Self { flag, ..Self::default() }
     }
 }
 
@@ -159,6 +182,28 @@ mod tests {
         assert_eq!([&parent, &one, &other].map(Cancellation::is_cancelled), [false, true, false]);
         parent.clone().cancel();
         assert_eq!([&parent, &one, &other].map(Cancellation::is_cancelled), [true, true, true]);
+    }
+
+    #[test]
+    fn a_flag_is_set_with_either_of_two_and_at_its_end() {
+        let flags: [Cancellation; 3] = Default::default();
+        let [one, other, late] = flags;
+        let both = one.or(&other.child());
+        assert!(!both.is_cancelled());
+        other.cancel();
+        assert!(both.is_cancelled() && !one.is_cancelled());
+        let until = |end| late.clone().until(end).child().is_cancelled();
+        let now = Instant::now();
+        assert!(until(now) && !until(now + std::time::Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_child_calls_the_listeners_of_its_parent() {
+        let parent = Cancellation::new();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let _listening = parent.child().listen(move || sender.send(()).unwrap());
+        parent.cancel();
+        assert_eq!(receiver.try_iter().count(), 1);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::{
     bundle::Parts,
     cancellation::Cancellation,
     error::InferError,
-    runner::{Runner, TaskModel, runner_methods},
-    scheduler::{Encoded, Placement, TextWork},
+    pool::{Encoded, Placement, Task},
+    runner::{NumberedText, Runner, TaskModel, runner_methods},
     tokens::{Tokens, encode_truncated, readable, unknown_words},
     weights::Weights,
 };
@@ -177,12 +177,21 @@ struct Item {
     unknown: Vec<String>,
 }
 
-impl TextWork for Model {
+impl Task for Model {
+    type Text = NumberedText;
     type Item = Item;
     type Output = Classification;
 
-    fn encode(&self, text: &str, _line: u64) -> Result<Item, InferError> {
-        let text = text.trim();
+    fn bytes(text: &NumberedText) -> usize {
+        text.text.len()
+    }
+
+    fn placement(&self) -> Placement {
+        TaskModel::placement(self)
+    }
+
+    fn encode(&self, text: &NumberedText) -> Result<Item, InferError> {
+        let text = text.text.trim();
         let (ids, truncated) = encode_truncated(&self.tokenizer, text, self.config.max_len)?;
         let readable = readable(text, self.config.max_len);
         let unknown = unknown_words(&self.tokenizer, readable, &ids)?;
@@ -195,7 +204,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Self>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Classification>, InferError> {
         let ids: Vec<&[u32]> = texts.iter().map(|text| &text.item.ids[..]).collect();
@@ -239,11 +248,11 @@ impl Model {
 
     fn classification(
         &self,
-        text: &Encoded<Item>,
+        text: &Encoded<'_, Self>,
         logits: &[f32],
     ) -> Result<Classification, InferError> {
         if logits.iter().any(|logit| !logit.is_finite()) {
-            return Err(InferError::NotFinite { line: text.line });
+            return Err(InferError::NotFinite { line: text.text.line });
         }
         let mut log_probabilities = logits.to_vec();
         log_softmax(&mut log_probabilities);

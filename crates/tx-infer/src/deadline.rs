@@ -46,6 +46,11 @@ impl Deadline {
         Waiting(self.left.clone())
     }
 
+    /// Returns a flag that is set when the time is over or the client leaves.
+    pub fn cancellation(&self) -> Cancellation {
+        self.left.child().until(self.end)
+    }
+
     /// Tests whether somebody still waits for the result.
     ///
     /// # Errors
@@ -91,10 +96,12 @@ mod tests {
         let renewed = long.renewed();
         drop(waiting);
         assert!(seen.is_over() && renewed.is_over() && long.check().is_err());
+        assert!(seen.cancellation().is_cancelled());
 
         let short = Deadline::after(Duration::from_millis(500));
+        let cancellation = short.cancellation();
         std::thread::sleep(Duration::from_millis(501));
-        assert!(short.is_over() && !short.renewed().is_over());
+        assert!(short.is_over() && cancellation.is_cancelled() && !short.renewed().is_over());
         assert_eq!(short.check().unwrap_err().to_string(), "the request took longer than 0.5 s");
     }
 }

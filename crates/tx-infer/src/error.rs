@@ -323,6 +323,14 @@ pub enum InferError {
     #[error("the call was canceled")]
     Cancelled,
 
+    /// As many texts wait as [`Pool::with_max_waiting`](crate::Pool::with_max_waiting) permits.
+    #[error("the queue is full")]
+    QueueFull,
+
+    /// The pool of the model accepts no further texts: see [`Pool::close`](crate::Pool::close).
+    #[error("the pool is closed")]
+    PoolClosed,
+
     /// Text could not be tokenized.
     #[error(transparent)]
     Text(#[from] TextError),

@@ -15,8 +15,8 @@ use crate::{
     bundle::Parts,
     cancellation::Cancellation,
     error::InferError,
-    runner::{Runner, TaskModel, runner_methods},
-    scheduler::{Encoded, Placement, TextWork},
+    pool::{Encoded, Placement, Task},
+    runner::{NumberedText, Runner, TaskModel, runner_methods},
     tokens::{Tokens, on_one_line, readable, unknown_words},
     weights::Weights,
 };
@@ -185,11 +185,20 @@ struct Item {
     unknown: Vec<String>,
 }
 
-impl TextWork for Model {
+impl Task for Model {
+    type Text = NumberedText;
     type Item = Item;
     type Output = Filled;
 
-    fn encode(&self, text: &str, line: u64) -> Result<Item, InferError> {
+    fn bytes(text: &NumberedText) -> usize {
+        text.text.len()
+    }
+
+    fn placement(&self) -> Placement {
+        TaskModel::placement(self)
+    }
+
+    fn encode(&self, &NumberedText { ref text, line }: &NumberedText) -> Result<Item, InferError> {
         let (text, max) = (text.trim(), self.config.max_len);
         let long = |found| InferError::LongText { line, found, max };
         if readable(text, max).len() < text.len() {
@@ -212,7 +221,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
     ) -> Result<Vec<Filled>, InferError> {
         let mut found = Vec::with_capacity(texts.len());
@@ -260,7 +269,7 @@ impl Model {
     }
 
     /// Number of texts whose scores are computed together; at least 1.
-    fn texts_at_once(&self, texts: &[Encoded<Item>]) -> usize {
+    fn texts_at_once(&self, texts: &[Encoded<'_, Self>]) -> usize {
         match &self.weights {
             // The packed engine computes the scores of a text at a time, at its masks only.
             Weights::Packed(_) => texts.len().max(1),
@@ -274,14 +283,14 @@ impl Model {
     }
 
     /// `logits`: `[masks, vocabulary]`
-    fn filled(&self, text: &Encoded<Item>, logits: &[f32]) -> Result<Filled, InferError> {
+    fn filled(&self, text: &Encoded<'_, Self>, logits: &[f32]) -> Result<Filled, InferError> {
         let Item { ids, masks, unknown } = &text.item;
         let mut ids = ids.clone();
         let mut filled = Vec::with_capacity(masks.len());
         let width = (logits.len() / masks.len().max(1)).max(1);
         for (position, logits) in masks.iter().zip(logits.chunks_exact(width)) {
             if logits.iter().any(|logit| !logit.is_finite()) {
-                return Err(InferError::NotFinite { line: text.line });
+                return Err(InferError::NotFinite { line: text.text.line });
             }
             let tokens = self.likeliest(logits)?;
             if let Some(best) = tokens.first() {

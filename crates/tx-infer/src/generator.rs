@@ -15,8 +15,8 @@ use crate::{
     bundle::{Parts, check_same},
     cancellation::Cancellation,
     error::InferError,
+    pool::{InOrder, Placement},
     runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
-    scheduler::{InOrder, Placement},
     search::{Engine, Hypothesis, SearchOptions},
     tokens::{Tokens, encode_prefix, on_one_line, unknown_words},
     weights::Weights,
@@ -143,12 +143,14 @@ impl Generator {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Continuation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Runner { model, execution } = &self.runner;
+        let Runner { model, pool } = &self.runner;
         model.check(options)?;
         let mut output = InOrder::new(prompts.len(), sink);
-        let limits = execution.limits(options.rows());
-        let prompts = Prompts::new(model.clone(), prompts, options.clone(), limits)?;
-        execution.scheduler.run(prompts, cancellation, |ready| output.put(ready))
+        let task = Prompts { model: model.clone(), options: options.clone() };
+        let texts = prompts.iter().map(|prompt| task.text(prompt)).enumerate();
+        let texts = texts.map(|(index, text)| Ok((index, text?)));
+        let texts = texts.collect::<Result<_, InferError>>()?;
+        pool.run(task.into(), texts, cancellation.child(), |ready| output.put(ready))
     }
 
     /// Computes the self-attention for a text.

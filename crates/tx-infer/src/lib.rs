@@ -44,10 +44,11 @@ pub mod figure;
 pub mod pair_tokenizer;
 pub mod tokens;
 
+pub mod pool;
+
 mod bundle_engine;
 mod model;
 mod runner;
-mod scheduler;
 mod weights;
 
 pub mod bench;
@@ -78,6 +79,7 @@ pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use mbr::{Mbr, PseudoReferences};
 pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
+pub use pool::{Failure, Observer, Pool, Priority};
 pub use precision::Precision;
 pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistBuilder, ShortlistOptions};

@@ -1,6 +1,6 @@
 //! Opening and execution of models, which the types for all tasks have in common.
 
-use std::{path::Path, sync::Arc};
+use std::{num::NonZero, path::Path, sync::Arc, thread};
 
 use tx_text::is_blank;
 
@@ -12,8 +12,8 @@ use crate::{
     device::Device,
     error::InferError,
     model::PackedModel,
+    pool::{InOrder, Placement, Pool, Task},
     precision::Precision,
-    scheduler::{Execution, InOrder, Placement, TextWork, Texts},
     weights::Weights,
 };
 
@@ -40,17 +40,18 @@ pub(crate) trait EnsembleModel: TaskModel {
     fn with_member(self, first: &Path, path: &Path, other: Self) -> Result<Self, InferError>;
 }
 
-/// A model with the threads that run it. Clones share both.
+/// A model with the pool that runs it. Clones share both.
 #[derive(Debug, Clone)]
 pub(crate) struct Runner<M> {
     pub(crate) model: Arc<M>,
-    pub(crate) execution: Execution,
+    pub(crate) pool: Pool,
 }
 
 impl<M: TaskModel> Runner<M> {
     /// Runs `model` with the default threads and batches.
     pub(crate) fn new(model: M) -> Self {
-        Self { execution: Execution::new(model.placement()), model: model.into() }
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { pool: Pool::new(model.placement().threads(threads)), model: model.into() }
     }
 
     /// Builds the model of a bundle on `device` in `precision`.
@@ -77,6 +78,12 @@ impl<M: TaskModel> Runner<M> {
         Self::new(M::new(weights, bundle.parts()))
     }
 
+    /// Runs the model in `threads` threads, which are no longer shared with clones of `self`.
+    pub(crate) fn with_threads(self, threads: usize) -> Self {
+        let pool = Pool::new(self.model.placement().threads(threads));
+        Self { pool: pool.with_batch_tokens(self.pool.batch_tokens()), ..self }
+    }
+
     /// Changes the model. The threads remain those of all clones.
     pub(crate) fn with_model(
         self,
@@ -95,13 +102,30 @@ impl<M: EnsembleModel> Runner<M> {
         other: Self,
     ) -> Result<Self, InferError> {
         let other = Arc::unwrap_or_clone(other.model);
-        let Self { model, execution } =
-            self.with_model(|model| model.with_member(first, path, other))?;
-        Ok(Self { execution: execution.with_placement(model.placement()), model })
+        let changed = self.with_model(|model| model.with_member(first, path, other))?;
+        let threads = changed.pool.threads();
+        Ok(changed.with_threads(threads))
     }
 }
 
-impl<M: TextWork> Runner<M>
+/// A text with its number, from 1, for messages.
+pub(crate) struct NumberedText {
+    pub(crate) text: String,
+    pub(crate) line: u64,
+}
+
+impl NumberedText {
+    /// Texts, numbered from `first + 1`, with their indices.
+    pub(crate) fn all(
+        texts: &[impl AsRef<str>],
+        first: u64,
+    ) -> impl Iterator<Item = (usize, Self)> {
+        let texts = texts.iter().map(|text| text.as_ref().to_owned());
+        texts.zip(first + 1..).map(|(text, line)| Self { text, line }).enumerate()
+    }
+}
+
+impl<M: TaskModel + Task<Text = NumberedText>> Runner<M>
 where
     M::Output: Default,
 {
@@ -119,13 +143,12 @@ where
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<M::Output>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let has_words = |text: &str| !is_blank(text);
         let mut output = InOrder::new(texts.len(), sink);
-        let empty = texts.iter().enumerate().filter(|(_, text)| !has_words(text.as_ref()));
-        output.put(empty.map(|(index, _)| (index, M::Output::default())))?;
-        let limits = self.execution.limits(1);
-        let task = Texts::new(self.model.clone(), texts, first, limits, has_words);
-        self.execution.scheduler.run(task, cancellation, |ready| output.put(ready))
+        let (empty, texts): (Vec<_>, Vec<_>) =
+            NumberedText::all(texts, first).partition(|(_, text)| is_blank(&text.text));
+        output.put(empty.into_iter().map(|(index, _)| (index, M::Output::default())))?;
+        let task = self.model.clone();
+        self.pool.run(task, texts, cancellation.child(), |ready| output.put(ready))
     }
 }
 
@@ -135,7 +158,7 @@ macro_rules! runner_methods {
         impl $type {
             /// Default maximum number of tokens of a batch: see
             /// [`with_batch_tokens`](Self::with_batch_tokens).
-            pub const BATCH_TOKENS: usize = crate::scheduler::BATCH_TOKENS;
+            pub const BATCH_TOKENS: usize = crate::Pool::BATCH_TOKENS;
 
             /// Opens the bundle in `folder`.
             ///
@@ -193,7 +216,7 @@ macro_rules! runner_methods {
             /// A longer text is its own batch. If there are few texts, they are distributed among the
             /// threads. Larger batches are faster up to a point, and take more memory.
             pub fn with_batch_tokens(mut self, batch_tokens: usize) -> Self {
-                self.runner.execution = self.runner.execution.with_batch_tokens(batch_tokens);
+                self.runner.pool = self.runner.pool.with_batch_tokens(batch_tokens);
                 self
             }
 
@@ -204,15 +227,21 @@ macro_rules! runner_methods {
             /// threads without a batch take parts of the others' larger matrix products. On other
             /// devices one batch is computed at a time; on a CPU, its tensor operations use the
             /// threads.
-            pub fn with_threads(mut self, threads: usize) -> Self {
-                self.runner.execution = self.runner.execution.with_threads(threads);
+            pub fn with_threads(self, threads: usize) -> Self {
+                Self { runner: self.runner.with_threads(threads) }
+            }
+
+            /// Shares the threads and the queue of `pool` with other models
+            /// [default: threads of its own].
+            pub fn with_pool(mut self, pool: &crate::Pool) -> Self {
+                self.runner.pool = pool.clone();
                 self
             }
 
             /// Returns `true` if computing in several threads is faster. A single tensor operation
             /// already uses all cores.
             pub fn gains_from_threads(&self) -> bool {
-                self.runner.execution.placement() == crate::scheduler::Placement::Threads
+                crate::runner::TaskModel::placement(&*self.runner.model).is_parallel()
             }
 
             /// Returns the configuration of the model; of an ensemble, that of the first model with

@@ -18,14 +18,14 @@ use crate::{
     error::InferError,
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
+    pool::{Failure, InOrder, Placement, Priority},
     runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
-    scheduler::{InOrder, Placement},
     search::{Engine, SearchOptions},
     shortlist::Shortlist,
     weights::Weights,
 };
 pub use paragraphs::{SentenceTranslation, TextTranslation};
-use sentences::Sentences;
+use sentences::{Sentences, Texts};
 pub use target_scores::TargetScore;
 pub use translation::{Line, Scored, Translation};
 
@@ -57,7 +57,8 @@ ensemble_methods!(Translator);
 #[derive(Debug, Clone)]
 struct Model {
     config: ModelConfig,
-    engine: Engine,
+    /// Shared by the translators whose texts can be in one batch.
+    engine: Arc<Engine>,
     texts: PairTokenizer,
     /// Search options of calls that do not specify their own.
     options: SearchOptions,
@@ -70,7 +71,7 @@ impl Translator {
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let texts = PairTokenizer::of(tokenizers, config.max_len, None);
-        let options = SearchOptions::default();
+        let (engine, options) = (engine.into(), SearchOptions::default());
         let model = Model { config, engine, texts, options, mbr: None, text_language: None };
         Self { runner: Runner::new(model) }
     }
@@ -107,7 +108,8 @@ impl Translator {
         let shortlist = shortlist.into();
         shortlist.check(self.tokenizers())?;
         let runner = self.runner.with_model(|model| {
-            Ok(Model { engine: model.engine.with_shortlist(shortlist)?, ..model })
+            let engine = Arc::unwrap_or_clone(model.engine).with_shortlist(shortlist)?;
+            Ok(Model { engine: engine.into(), ..model })
         })?;
         Ok(Self { runner })
     }
@@ -126,13 +128,6 @@ impl Translator {
         }
         let runner = self.runner.with_model(|model| Ok(Model { mbr: Some(mbr), ..model }))?;
         Ok(Self { runner })
-    }
-
-    /// Keeps the texts of a call in as few batches as their size allows, for a caller that distributes
-    /// texts itself [default: few texts are distributed among the threads].
-    pub fn with_undivided_batches(mut self) -> Self {
-        self.runner.execution = self.runner.execution.undivided();
-        self
     }
 
     /// Tokenizers in use.
@@ -210,14 +205,59 @@ impl Translator {
         cancellation: &Cancellation,
         sink: impl FnMut(Vec<Translation>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Runner { model, execution } = &self.runner;
-        model.check(options)?;
         let mut output = InOrder::new(lines.len(), sink);
-        let rows = model.mbr.map_or(options.rows(), |mbr| mbr.rows(options));
-        let sentences =
-            Sentences::new(model.clone(), lines, options.clone(), execution.limits(rows))?;
-        output.put(sentences.without_words().map(|index| (index, Translation::default())))?;
-        execution.scheduler.run(sentences, cancellation, |ready| output.put(ready))
+        let call = cancellation.child();
+        let (sentences, texts, empty) = self.sentences(lines, options, &call)?;
+        output.put(empty.into_iter().map(|index| (index, Translation::default())))?;
+        self.runner.pool.run(sentences, texts, call, |ready| output.put(ready))
+    }
+
+    /// Translates many texts on the threads of the [pool](Self::with_pool), and returns immediately.
+    /// The threads pass the translations, with the indices of their lines, to `receive`, in any order,
+    /// until `cancellation` is set; those of texts without words are passed on first. `receive` must
+    /// not block.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::QueueFull`] and [`InferError::PoolClosed`], and the errors that
+    /// [`translate_lines`](Self::translate_lines) returns before any text is translated. The other
+    /// errors are results of their texts. A text that fails does not fail others.
+    pub fn submit(
+        &self,
+        lines: &[Line<'_>],
+        options: &SearchOptions,
+        priority: Priority,
+        cancellation: &Cancellation,
+        receive: impl Fn(Vec<(usize, Result<Translation, Failure>)>) + Send + Sync + 'static,
+    ) -> Result<(), InferError> {
+        let call = cancellation.child();
+        let (sentences, texts, empty) = self.sentences(lines, options, &call)?;
+        if !empty.is_empty() {
+            let empty = empty.into_iter().map(|index| (index, Ok(Translation::default())));
+            receive(empty.collect());
+        }
+        self.runner.pool.submit(sentences, texts, priority, call, receive)
+    }
+
+    /// Returns the task of a call, its texts with their indices, and the indices of texts without words,
+    /// which are not translated.
+    fn sentences(
+        &self,
+        lines: &[Line<'_>],
+        options: &SearchOptions,
+        call: &Cancellation,
+    ) -> Result<(Arc<Sentences>, Texts, Vec<usize>), InferError> {
+        let model = self.runner.model.clone();
+        model.check(options)?;
+        let sentences = Sentences { model, options: options.clone() };
+        let (mut texts, mut empty) = (Vec::with_capacity(lines.len()), Vec::new());
+        for (index, line) in lines.iter().enumerate() {
+            match sentences.text(line, call)? {
+                Some(text) => texts.push((index, text)),
+                None => empty.push(index),
+            }
+        }
+        Ok((sentences.into(), texts, empty))
     }
 }
 
@@ -228,7 +268,7 @@ impl TaskModel for Model {
         let Parts { config, tokenizers, languages, search, .. } = parts;
         Self {
             config: config.clone(),
-            engine: parts.engine(weights),
+            engine: parts.engine(weights).into(),
             texts: PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned()),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
@@ -249,7 +289,8 @@ impl EnsembleModel for Model {
             let problems = vec!["`shortlist` conflicts with an ensemble".into()];
             return Err(InferError::Search { problems });
         }
-        self.engine = self.engine.with_member(other.engine);
+        let [ours, theirs] = [self.engine, other.engine].map(Arc::unwrap_or_clone);
+        self.engine = ours.with_member(theirs).into();
         self.config.max_len = self.engine.max_len();
         self.texts = self.texts.with_max_len(self.config.max_len);
         Ok(self)
@@ -279,6 +320,8 @@ impl Model {
 mod fixture;
 #[cfg(test)]
 mod languages;
+#[cfg(test)]
+mod submitted;
 #[cfg(test)]
 #[cfg(feature = "burn")]
 mod tests;

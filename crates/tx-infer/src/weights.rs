@@ -10,7 +10,7 @@ use crate::{
     device::{Device, in_host_memory},
     model::BundleModel,
 };
-use crate::{model::PackedModel, scheduler::Placement};
+use crate::{model::PackedModel, pool::Placement};
 
 /// Weights of a model. Clones share them.
 #[derive(Debug, Clone)]

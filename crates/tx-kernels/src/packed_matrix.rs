@@ -6,6 +6,8 @@
 //! the output (some rows × one panel) is accumulated in registers while the panel stays in the
 //! cache.
 
+use std::cell::Cell;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::{
@@ -278,9 +280,30 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Returns `true` if this thread belongs to a pool with several threads.
+thread_local! {
+    /// Whether this thread computes its products without helpers.
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns `true` if this thread belongs to a pool with several threads, which may help.
 pub fn has_helpers() -> bool {
-    rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1
+    let is_in_pool = rayon::current_thread_index().is_some() && rayon::current_num_threads() > 1;
+    is_in_pool && !IS_ALONE.get()
+}
+
+/// Runs `work` on this thread, which shares no product with other threads of its pool meanwhile.
+pub fn without_helpers<T>(work: impl FnOnce() -> T) -> T {
+    /// Restores the state, also after a panic.
+    struct Before(bool);
+
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_ALONE.set(self.0);
+        }
+    }
+
+    let _before = Before(IS_ALONE.replace(true));
+    work()
 }
 
 /// Product on one thread.

@@ -146,6 +146,19 @@ pub enum ApiError {
     Internal,
 }
 
+impl From<InferError> for ApiError {
+    fn from(error: InferError) -> Self {
+        match error {
+            InferError::QueueFull => Self::QueueFull,
+            InferError::PoolClosed => Self::Stopping,
+            error => {
+                tracing::error!(%error, "a sentence could not be translated");
+                Self::Internal
+            }
+        }
+    }
+}
+
 impl From<MarkupError> for ApiError {
     fn from(error: MarkupError) -> Self {
         match error {

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use crate::model::{Execution, Model, ModelSpec, Route};
+use tx_infer::Pool;
+
+use crate::model::{Model, ModelSpec, Route};
 
 /// Folder of a bundle with random weights, which translates `en` to `it`.
 pub fn folder() -> PathBuf {
@@ -17,7 +19,7 @@ pub fn model() -> Arc<Model> {
     static MODEL: OnceLock<Arc<Model>> = OnceLock::new();
     let load = || {
         let spec = ModelSpec { name: "en-it".into(), folder: folder() };
-        Model::load(&spec, Execution { threads: 1, batch_tokens: 4_096, precision: None }).unwrap()
+        Model::load(&spec, None, &Pool::new(1)).unwrap()
     };
     MODEL.get_or_init(load).clone()
 }

@@ -3,8 +3,9 @@
 //! [`Server::bind`] loads models and listens; [`Server::run`] answers until a signal. The interfaces are
 //! those of LibreTranslate, DeepL and KServe, a native one, and a web page: see `docs/serving.md`.
 //!
-//! A request is divided into sentences ([`tx_markup::Plan`]), which wait in one [`queue`]; workers translate
-//! batches of sentences of several requests. The threads of the network never compute.
+//! A request is divided into sentences ([`tx_markup::Plan`]), which wait in the queue of one
+//! [`tx_infer::Pool`]; its threads translate batches of sentences of several requests. The threads of the
+//! network never compute.
 //!
 //! ```no_run
 //! use tx_serve::{Server, ServerOptions};
@@ -26,8 +27,6 @@ mod http;
 pub mod service;
 
 pub mod job;
-pub mod queue;
-mod workers;
 
 mod bodies;
 pub mod detect;

@@ -13,6 +13,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use tx_infer::Observer;
 
 /// Labels of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -255,6 +256,17 @@ impl Metrics {
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+impl Observer for Metrics {
+    fn started(&self, waits: &[Duration]) {
+        waits.iter().for_each(|wait| self.waited(*wait));
+        self.batch(waits.len());
+    }
+
+    fn ended(&self, duration: Duration) {
+        self.stage(Stage::Translate, duration);
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use serde::Serialize;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, Device, LanguagePlacement, Precision, Translator,
+    Aligner, AlignmentOptions, Bundle, Device, LanguagePlacement, Pool, Precision, Translator,
 };
 
 use crate::{
@@ -55,7 +55,7 @@ impl FromStr for ModelSpec {
     }
 }
 
-/// Number of threads and size of batches of a model.
+/// Number of threads and size of batches of the models.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution {
     /// Threads.
@@ -125,28 +125,27 @@ pub struct ModelInfo {
 }
 
 impl Model {
-    /// Loads a bundle.
+    /// Loads a bundle, to be run by `pool`; without `precision`, in that of the bundle.
     ///
     /// # Errors
     ///
     /// If the bundle cannot be opened, or its languages are not known.
-    pub fn load(spec: &ModelSpec, execution: Execution) -> Result<Arc<Self>, ServeError> {
+    pub fn load(
+        spec: &ModelSpec,
+        precision: Option<Precision>,
+        pool: &Pool,
+    ) -> Result<Arc<Self>, ServeError> {
         let failed =
             |source| ServeError::Model { name: spec.name.clone(), source: Box::new(source) };
         let bundle = Bundle::open_copied(&spec.folder).map_err(failed)?;
         let (sources, targets, selects) = languages(&bundle, spec)?;
         let device = &Device::Cpu;
-        let precision = execution.precision.unwrap_or(bundle.precision());
+        let precision = precision.unwrap_or(bundle.precision());
         let translator = Translator::new_in(&bundle, precision, device).map_err(failed)?;
         let engine = match precision {
             Precision::F32 | Precision::Int8 => translator.engine().clone(),
             _ => bundle.engine(device).map_err(failed)?,
         };
-        let translator = translator
-            .with_threads(execution.threads.max(1))
-            .with_batch_tokens(execution.batch_tokens.max(1))
-            // The queue distributes sentences among the threads.
-            .with_undivided_batches();
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let public =
             |codes: &[String]| codes.iter().map(|code| language::public_code(code)).collect();
@@ -160,7 +159,7 @@ impl Model {
             name: spec.name.clone(),
             folder: spec.folder.clone(),
             aligner: Aligner::new(engine, AlignmentOptions::default()),
-            translator,
+            translator: translator.with_pool(pool),
             candidates: candidates(&info),
             info,
             sources: Codes::new(sources),

@@ -4,10 +4,12 @@ pub mod languages;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use tx_infer::{Pool, Precision};
+
 use crate::{
     error::{ApiError, ServeError, Side},
     language,
-    model::{Execution, Model, ModelInfo, ModelSpec, Route},
+    model::{Model, ModelInfo, ModelSpec, Route},
 };
 use languages::Languages;
 
@@ -15,7 +17,9 @@ use languages::Languages;
 /// does not affect it.
 #[derive(Debug)]
 pub struct Registry {
-    execution: Execution,
+    precision: Option<Precision>,
+    /// Threads of all models.
+    pool: Pool,
     loaded: RwLock<Loaded>,
     /// Held while models change, so that the lock of the requests is held for a moment only.
     changes: Mutex<()>,
@@ -29,12 +33,16 @@ struct Loaded {
 }
 
 impl Registry {
-    /// Loads models.
+    /// Loads models, to be run by `pool`; without `precision`, each in that of its bundle.
     ///
     /// # Errors
     ///
     /// If a model cannot be loaded, or two have the same name.
-    pub fn load(specs: &[ModelSpec], execution: Execution) -> Result<Self, ServeError> {
+    pub fn load(
+        specs: &[ModelSpec],
+        precision: Option<Precision>,
+        pool: Pool,
+    ) -> Result<Self, ServeError> {
         if specs.is_empty() {
             return Err(ServeError::NoModel);
         }
@@ -43,9 +51,10 @@ impl Registry {
             if models.iter().any(|model| model.name == spec.name) {
                 return Err(ServeError::SameName { name: spec.name.clone() });
             }
-            models.push(Model::load(spec, execution)?);
+            models.push(Model::load(spec, precision, &pool)?);
         }
-        let registry = Self { execution, loaded: RwLock::default(), changes: Mutex::default() };
+        let (loaded, changes) = Default::default();
+        let registry = Self { precision, pool, loaded, changes };
         registry.set(models);
         Ok(registry)
     }
@@ -87,7 +96,7 @@ impl Registry {
     ///
     /// If it cannot be loaded; the models are unchanged then.
     pub fn put(&self, spec: &ModelSpec) -> Result<ModelInfo, ServeError> {
-        let model = Model::load(spec, self.execution)?;
+        let model = Model::load(spec, self.precision, &self.pool)?;
         let info = model.info().clone();
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut list = (*self.models()).clone();

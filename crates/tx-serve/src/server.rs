@@ -15,7 +15,6 @@ use crate::{
     http,
     options::ServerOptions,
     service::Service,
-    workers::Workers,
 };
 
 /// A server that listens.
@@ -24,7 +23,6 @@ pub struct Server {
     runtime: Runtime,
     listener: TcpListener,
     service: Arc<Service>,
-    workers: Workers,
     connections: usize,
 }
 
@@ -61,8 +59,7 @@ impl Server {
         let listener = runtime
             .block_on(TcpListener::bind(address))
             .map_err(|source| ServeError::Listen { address, source })?;
-        let workers = Workers::start(threads, &service.queue, &service.metrics)?;
-        Ok(Self { runtime, listener, service, workers, connections: max_connections() })
+        Ok(Self { runtime, listener, service, connections: max_connections() })
     }
 
     /// Maximum number of connections, by the limit of open files.
@@ -95,11 +92,11 @@ impl Server {
     ///
     /// If signals cannot be received.
     pub fn run(self, stop: Option<oneshot::Receiver<()>>) -> Result<(), ServeError> {
-        let Self { runtime, listener, service, workers, connections } = self;
+        let Self { runtime, listener, service, connections } = self;
         runtime.block_on(serve(listener, service.clone(), connections, stop))?;
-        service.queue.close();
+        service.pool.close();
         runtime.shutdown_timeout(Duration::from_secs(1));
-        workers.join();
+        service.pool.wait();
         Ok(())
     }
 

@@ -13,21 +13,20 @@ use std::{
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tx_infer::{Deadline, SearchOptions};
-use tx_markup::{Format, LineBreaks, Plan, PlanOptions};
+use tx_infer::{Deadline, Pool, SearchOptions};
+use tx_markup::{Format, LineBreaks, Plan, PlanOptions, Unit};
 
 use crate::{
     bodies::Bodies,
     detect::{Candidates, Detected, Guess},
     downloads::Downloads,
     error::{ApiError, ServeError, Side},
-    job::{Job, JobHandle},
+    job::Job,
     keys::Keys,
     limiter::Limiter,
     metrics::{Metrics, Stage},
-    model::Route,
+    model::{Execution, Route},
     options::{Limits, ServerOptions},
-    queue::{Queue, QueueLimits},
     registry::Registry,
 };
 use groups::{Group, Planned, Source, finish};
@@ -42,8 +41,8 @@ const SHORT: (usize, usize) = (2_048, 16);
 pub struct Service {
     /// Models.
     pub registry: Registry,
-    /// Waiting sentences.
-    pub queue: Arc<Queue>,
+    /// Threads of the models, and the waiting sentences.
+    pub pool: Pool,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// Budgets of clients.
@@ -70,16 +69,17 @@ impl Service {
     /// If a model or the file of keys cannot be read.
     pub fn new(options: ServerOptions) -> Result<Self, ServeError> {
         let keys = options.keys.as_deref().map(Keys::read).transpose()?;
-        let registry = Registry::load(&options.models, options.execution)?;
-        let limits = QueueLimits {
-            sentences: options.queue,
-            batch_tokens: options.execution.batch_tokens,
-            workers: options.execution.threads,
-        };
+        let Execution { threads, batch_tokens, precision } = options.execution;
+        let metrics = Arc::new(Metrics::new());
+        let pool = Pool::new(threads)
+            .with_batch_tokens(batch_tokens)
+            .with_max_waiting(options.queue)
+            .with_observer(metrics.clone());
+        let registry = Registry::load(&options.models, precision, pool.clone())?;
         Ok(Self {
             registry,
-            queue: Arc::new(Queue::new(limits)),
-            metrics: Arc::default(),
+            pool,
+            metrics,
             limiter: Limiter::default(),
             bodies: Bodies::new(options.limits.body),
             downloads: Downloads::new(options.limits.body),
@@ -297,14 +297,11 @@ impl Service {
         self.metrics.stage(Stage::Prepare, started.elapsed());
         let mut jobs = Vec::with_capacity(groups.len());
         for Group { route, plans, units } in groups {
-            let options = options_of(&route);
-            let (job, handle) = Job::new(route, options, units, deadline);
-            self.queue.push(job)?;
-            jobs.push((plans, handle));
+            jobs.push((plans, self.submit(&route, &options_of(&route), units, request)?));
         }
         let mut results = Vec::with_capacity(jobs.len());
-        for (plans, mut handle) in jobs {
-            results.push((plans, handle.all().await?));
+        for (plans, mut job) in jobs {
+            results.push((plans, job.all().await?));
         }
         let (started, checked) = (Instant::now(), deadline.clone());
         let alternatives = if is_last { request.alternatives } else { 0 };
@@ -338,7 +335,7 @@ impl Service {
         let (sources, request) = self.routed(is_short, request).await?;
         let deadline = request.deadline.clone();
         let options = self.search_options(&request, true);
-        let (plan, checked) = (request.plan, deadline.clone());
+        let (plan, checked) = (request.plan.clone(), deadline.clone());
         let planned = move || Planned::new(sources, 0, &plan, &checked);
         let Planned { mut groups, mut sources } =
             self.compute_unless(is_short, &deadline, planned).await??;
@@ -351,12 +348,25 @@ impl Service {
             return Ok(Stream::Copied(answer));
         };
         let Some((_, plan, _)) = plans.pop() else { return Err(ApiError::Internal) };
-        let options = options(&route);
-        let model = route.model.name.clone();
-        let (job, handle) = Job::new(route, options, units, &deadline);
-        self.queue.push(job)?;
-        let (detected, source) = (source.detected, source.code);
-        Ok(Stream::Sentences(Streamed { plan, handle, detected, source, model }))
+        let job = self.submit(&route, &options(&route), units, &request)?;
+        let (detected, source, model) = (source.detected, source.code, route.model.name.clone());
+        Ok(Stream::Sentences(Streamed { plan, job, detected, source, model }))
+    }
+
+    /// Puts the sentences of a request for a route into the queue.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full or closed.
+    fn submit(
+        &self,
+        route: &Route,
+        options: &SearchOptions,
+        units: Vec<Unit>,
+        request: &Request,
+    ) -> Result<Job, ApiError> {
+        let Request { priority, deadline, .. } = request;
+        Job::submit(route, options, units, *priority, deadline, &self.metrics)
     }
 
     /// Returns the first exceeded limit.
@@ -514,8 +524,8 @@ pub enum Stream {
 pub struct Streamed {
     /// Division of the text.
     pub plan: Plan,
-    /// Results.
-    pub handle: JobHandle,
+    /// The sentences.
+    pub job: Job,
     /// Detected language.
     pub detected: Option<Detected>,
     /// Code of the source language.

@@ -1,58 +1,45 @@
-//! Prompts of one call, as batches of search requests.
+//! Prompts of one call, as search requests.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{Continuation, Model, Prompt};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    scheduler::{Batches, Claims, Limits, Task},
+    pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
 };
 
-/// Texts to continue.
+/// Continuation of the texts of one call.
 pub(super) struct Prompts {
-    model: Arc<Model>,
-    options: SearchOptions,
-    texts: Vec<Text>,
-    batches: Batches,
+    pub(super) model: Arc<Model>,
+    pub(super) options: SearchOptions,
 }
 
 /// An encoded prompt.
-struct Text {
+pub(super) struct Text {
     text: String,
     ids: Vec<u32>,
     number: u64,
 }
 
 impl Prompts {
-    /// Creates a task for `prompts`.
+    /// Returns the encoded prompt.
     ///
     /// # Errors
     ///
-    /// If a prompt is too long or cannot be tokenized.
-    pub(super) fn new(
-        model: Arc<Model>,
-        prompts: &[Prompt<'_>],
-        options: SearchOptions,
-        limits: Limits,
-    ) -> Result<Self, InferError> {
-        let text = |prompt: &Prompt<'_>| {
-            let ids = model.encode_prompt(prompt)?;
-            Ok(Text { text: prompt.text.to_owned(), ids, number: prompt.number })
-        };
-        let texts = prompts.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        let bytes = texts.iter().map(|text| text.text.len()).enumerate();
-        let batches = Batches::new(bytes, limits);
-        Ok(Self { model, options, texts, batches })
+    /// If it is too long or cannot be tokenized.
+    pub(super) fn text(&self, prompt: &Prompt<'_>) -> Result<Text, InferError> {
+        let ids = self.model.encode_prompt(prompt)?;
+        Ok(Text { text: prompt.text.to_owned(), ids, number: prompt.number })
     }
 
     fn continuation(
         &self,
-        index: usize,
+        text: &Text,
         hypotheses: Vec<Hypothesis>,
     ) -> Result<Continuation, InferError> {
-        let Text { text, ids, .. } = &self.texts[index];
+        let Text { text, ids, .. } = text;
         let hypotheses = hypotheses.into_iter();
         let hypotheses = hypotheses.map(|found| self.model.scored(text, ids.len(), found));
         let hypotheses = hypotheses.collect::<Result<Vec<_>, _>>()?;
@@ -65,36 +52,44 @@ impl Prompts {
 }
 
 impl Task for Prompts {
+    type Text = Text;
+    /// Number of tokens.
+    type Item = usize;
     type Output = Continuation;
 
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn bytes(text: &Text) -> usize {
+        text.text.len()
+    }
+
+    fn rows(&self) -> usize {
+        self.options.rows()
+    }
+
+    fn placement(&self) -> Placement {
+        self.model.engine.placement()
+    }
+
+    fn encode(&self, text: &Text) -> Result<usize, InferError> {
+        // `<bos>` is a token, too.
+        Ok(text.ids.len() + 1)
+    }
+
+    fn tokens(tokens: &usize) -> usize {
+        *tokens
     }
 
     fn run(
         &self,
-        batch: Range<usize>,
+        texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, Continuation)>),
-    ) -> Result<(), InferError> {
-        let mut texts = self.batches.texts(batch.clone()).to_vec();
-        // `<bos>` is a token, too.
-        let tokens = |index: &usize| self.texts[*index].ids.len() + 1;
-        self.batches.learn(batch, texts.iter().map(tokens).sum());
-        for texts in self.batches.split(&mut texts, tokens) {
-            let request = |&index: &usize| {
-                let Text { ids, number, .. } = &self.texts[index];
-                Request { prefix: ids, ..Request::new(&[], *number) }
-            };
-            let requests: Vec<Request<'_>> = texts.iter().map(request).collect();
-            let engine = &self.model.engine;
-            let found = engine.search_requests(&requests, &self.options, cancellation)?;
-            let ready = texts
-                .iter()
-                .zip(found)
-                .map(|(&index, hypotheses)| Ok((index, self.continuation(index, hypotheses)?)));
-            put(ready.collect::<Result<Vec<_>, InferError>>()?);
-        }
-        Ok(())
+    ) -> Result<Vec<Continuation>, InferError> {
+        let requests = texts.iter().map(|text| {
+            let Text { ids, number, .. } = text.text;
+            Request { prefix: ids, ..Request::new(&[], *number) }
+        });
+        let requests: Vec<Request<'_>> = requests.collect();
+        let found = self.model.engine.search_requests(&requests, &self.options, cancellation)?;
+        let texts = texts.iter().zip(found);
+        texts.map(|(text, hypotheses)| self.continuation(text.text, hypotheses)).collect()
     }
 }

@@ -4,8 +4,8 @@ use super::{Generator, Model};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    runner::Runner,
-    scheduler::{Encoded, TextWork, Texts},
+    pool::{Encoded, Placement, Task},
+    runner::{NumberedText, TaskModel},
     tokens::encode_whole,
 };
 
@@ -69,9 +69,9 @@ impl Generator {
         first: u64,
     ) -> Result<Vec<TextScore>, InferError> {
         let mut found = vec![TextScore::default(); texts.len()];
-        let Runner { model, execution } = &self.runner;
-        let task = Texts::new(model.clone(), texts, first, execution.limits(1), |_| true);
-        execution.scheduler.run(task, &Cancellation::new(), |ready| {
+        let task = self.runner.model.clone();
+        let texts = NumberedText::all(texts, first).collect();
+        self.runner.pool.run(task, texts, Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;
@@ -86,11 +86,20 @@ pub(super) struct Item {
     characters: usize,
 }
 
-impl TextWork for Model {
+impl Task for Model {
+    type Text = NumberedText;
     type Item = Item;
     type Output = TextScore;
 
-    fn encode(&self, text: &str, line: u64) -> Result<Item, InferError> {
+    fn bytes(text: &NumberedText) -> usize {
+        text.text.len()
+    }
+
+    fn placement(&self) -> Placement {
+        TaskModel::placement(self)
+    }
+
+    fn encode(&self, &NumberedText { ref text, line }: &NumberedText) -> Result<Item, InferError> {
         let text = text.trim();
         let max = self.config.max_len;
         let long = |found| InferError::LongTarget { line, found, max };
@@ -108,7 +117,7 @@ impl TextWork for Model {
 
     fn run(
         &self,
-        texts: &[Encoded<Item>],
+        texts: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
     ) -> Result<Vec<TextScore>, InferError> {
         let ids: Vec<(&[u32], &[u32])> =
@@ -117,7 +126,7 @@ impl TextWork for Model {
         let found = found.map_err(|error| match error {
             InferError::NotFinite { line } => {
                 let text = texts.get(line.saturating_sub(1) as usize);
-                InferError::NotFinite { line: text.map_or(0, |text| text.line) }
+                InferError::NotFinite { line: text.map_or(0, |text| text.text.line) }
             }
             error => error,
         })?;

@@ -22,7 +22,7 @@ use super::{
 #[cfg(feature = "burn")]
 use crate::device::Device;
 use crate::{
-    cancellation::Cancellation, error::InferError, scheduler::Placement, shortlist::Shortlist,
+    cancellation::Cancellation, error::InferError, pool::Placement, shortlist::Shortlist,
     weights::Weights,
 };
 

@@ -1,6 +1,6 @@
-//! Texts of one call, as batches of search requests.
+//! Texts of one call, as search requests.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use tx_text::special::UNK;
 
@@ -9,22 +9,19 @@ use crate::{
     cancellation::Cancellation,
     error::InferError,
     pair_tokenizer::SourceText,
-    scheduler::{Batches, Claims, Limits, Task},
+    pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
 
-/// Texts to translate.
+/// Translation of the texts of one call.
 pub(super) struct Sentences {
-    model: Arc<Model>,
-    options: SearchOptions,
-    texts: Vec<Text>,
-    batches: Batches,
+    pub(super) model: Arc<Model>,
+    pub(super) options: SearchOptions,
 }
 
 /// The part of a text that is tokenized.
-#[derive(Default)]
-struct Text {
+pub(super) struct Text {
     text: String,
     /// Token of a language before the text.
     token: Option<u32>,
@@ -35,77 +32,59 @@ struct Text {
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
-    /// Cancellation of this text alone.
-    cancellation: Option<Cancellation>,
+    /// Cancellation of this text or of its call.
+    cancellation: Cancellation,
 }
 
+/// Texts with the indices of their lines.
+pub(super) type Texts = Vec<(usize, Text)>;
+
 /// A text as source ids.
-struct Source {
-    index: usize,
+pub(super) struct Source {
     ids: Vec<u32>,
     truncated: bool,
 }
 
 impl Sentences {
-    /// Creates a task for the texts of `lines` that contain words.
+    /// Returns the text of a line, which leaves its batch when `call` is canceled; `None` if it has no
+    /// words.
     ///
     /// # Errors
     ///
-    /// If a prefix is too long or cannot be tokenized, or a text needs a language that is not selected.
-    pub(super) fn new(
-        model: Arc<Model>,
-        lines: &[Line<'_>],
-        options: SearchOptions,
-        limits: Limits,
-    ) -> Result<Self, InferError> {
-        let tokenizer = &model.texts;
-        let text = |line: &Line<'_>| {
-            let number = line.number;
-            let text = line.text.trim();
-            if tokenizer.tokenizers().source.is_blank(text) {
-                return Ok(Text { number, ..Text::default() });
-            }
-            let SourceText { text, token } = tokenizer.split(text)?;
-            let readable = tokenizer.readable(text);
-            Ok(Text {
-                text: readable.into(),
-                token,
-                truncated: readable.len() < text.len(),
-                forced_first: tokenizer.forced_first()?,
-                prefix: tokenizer.prefix_ids(line.prefix, number + 1)?,
-                number,
-                cancellation: line.cancellation.cloned(),
-            })
+    /// If the prefix is too long or cannot be tokenized, or the text needs a language that is not selected.
+    pub(super) fn text(
+        &self,
+        line: &Line<'_>,
+        call: &Cancellation,
+    ) -> Result<Option<Text>, InferError> {
+        let tokenizer = &self.model.texts;
+        let text = line.text.trim();
+        if tokenizer.tokenizers().source.is_blank(text) {
+            return Ok(None);
+        }
+        let SourceText { text, token } = tokenizer.split(text)?;
+        let readable = tokenizer.readable(text);
+        let text = Text {
+            text: readable.into(),
+            token,
+            truncated: readable.len() < text.len(),
+            forced_first: tokenizer.forced_first()?,
+            prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
+            number: line.number,
+            cancellation: line.cancellation.map_or_else(|| call.clone(), |own| own.or(call)),
         };
-        let texts = lines.iter().map(text).collect::<Result<Vec<_>, InferError>>()?;
-        let bytes = texts.iter().map(|text| text.text.len()).enumerate();
-        let batches = Batches::new(bytes.filter(|(_, bytes)| *bytes > 0), limits);
-        Ok(Self { model, options, texts, batches })
-    }
-
-    /// Indices of the texts without words, which are not translated.
-    pub(super) fn without_words(&self) -> impl Iterator<Item = usize> + use<> {
-        let texts = self.texts.iter().enumerate();
-        let empty: Vec<usize> =
-            texts.filter(|(_, text)| text.text.is_empty()).map(|(index, _)| index).collect();
-        empty.into_iter()
-    }
-
-    fn source(&self, index: usize) -> Result<Source, InferError> {
-        let Text { text, token, truncated: is_part, .. } = &self.texts[index];
-        let source = SourceText { text, token: *token };
-        let (ids, truncated) = self.model.texts.source_ids(source)?;
-        Ok(Source { index, ids, truncated: truncated || *is_part })
+        Ok(Some(text).filter(|text| !text.text.is_empty()))
     }
 
     fn translation(
         &self,
+        text: &Text,
         source: &Source,
         hypotheses: Vec<Hypothesis>,
         samples: Vec<Hypothesis>,
     ) -> Result<Translation, InferError> {
         let scored = |found: Vec<Hypothesis>| {
-            let scored = found.into_iter().map(|found| self.scored(found, source.index));
+            let scored = found.into_iter().map(|found| self.scored(found, text));
             scored.collect::<Result<Vec<_>, _>>()
         };
         let mut hypotheses = scored(hypotheses)?;
@@ -114,7 +93,7 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         // The token of a language is not part of the text.
-        let Text { text, token, .. } = &self.texts[source.index];
+        let Text { text, token, .. } = text;
         let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
         Ok(Translation {
             text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
@@ -124,10 +103,10 @@ impl Sentences {
         })
     }
 
-    fn scored(&self, hypothesis: Hypothesis, index: usize) -> Result<Scored, InferError> {
+    fn scored(&self, hypothesis: Hypothesis, source: &Text) -> Result<Scored, InferError> {
         let mut text = self.model.texts.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
-            let Text { text: source, token, .. } = &self.texts[index];
+            let Text { text: source, token, .. } = source;
             let words = &self.model.texts.tokenizers().source.encode_with_words(source)?;
             text =
                 unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
@@ -136,58 +115,83 @@ impl Sentences {
     }
 }
 
+impl Text {
+    /// Request for the translation; `None` if it is canceled.
+    fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
+        let Self { forced_first, prefix, number, cancellation, .. } = self;
+        let (forced_first, cancellation) = (*forced_first, Some(cancellation));
+        let request =
+            Request { forced_first, prefix, cancellation, ..Request::new(&source.ids, *number) };
+        (!self.cancellation.is_cancelled()).then_some(request)
+    }
+}
+
 impl Task for Sentences {
+    type Text = Text;
+    type Item = Source;
     type Output = Translation;
 
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn bytes(text: &Text) -> usize {
+        text.text.len()
+    }
+
+    fn rows(&self) -> usize {
+        self.model.mbr.map_or(self.options.rows(), |mbr| mbr.rows(&self.options))
+    }
+
+    fn placement(&self) -> Placement {
+        self.model.engine.placement()
     }
 
     fn is_shared(&self) -> bool {
         self.model.engine.gains_from_helpers()
     }
 
+    /// The languages may differ. Tensors round differently in other batches.
+    fn fits(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.model, &other.model);
+        Arc::ptr_eq(&ours.engine, &theirs.engine)
+            && self.placement().is_parallel()
+            && ours.mbr == theirs.mbr
+            && self.options == other.options
+    }
+
+    fn encode(&self, text: &Text) -> Result<Source, InferError> {
+        let Text { text, token, truncated: is_part, .. } = text;
+        let source = SourceText { text, token: *token };
+        let (ids, truncated) = self.model.texts.source_ids(source)?;
+        Ok(Source { ids, truncated: truncated || *is_part })
+    }
+
+    fn tokens(source: &Source) -> usize {
+        source.ids.len()
+    }
+
     fn run(
         &self,
-        batch: Range<usize>,
-        cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, Translation)>),
-    ) -> Result<(), InferError> {
-        let is_cancelled = |&index: &usize| {
-            self.texts[index].cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
+        texts: &[Encoded<'_, Self>],
+        _cancellation: &Cancellation,
+    ) -> Result<Vec<Translation>, InferError> {
+        let requests = texts.iter().map(|text| text.text.request(&text.item));
+        let requests: Vec<Option<Request<'_>>> = requests.collect();
+        let search = |options: &SearchOptions| {
+            let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();
+            // Each text has its own cancellation.
+            self.model.engine.search_requests(&requests, options, &Cancellation::new())
         };
-        let texts = self.batches.texts(batch.clone()).iter().copied();
-        let (cancelled, texts): (Vec<usize>, Vec<usize>) = texts.partition(is_cancelled);
-        if !cancelled.is_empty() {
-            put(cancelled.into_iter().map(|index| (index, Translation::default())).collect());
-        }
-        let sources = texts.iter().map(|&index| self.source(index));
-        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
-        self.batches.learn(batch, sources.iter().map(|source| source.ids.len()).sum());
-        for sources in self.batches.split(&mut sources, |source| source.ids.len()) {
-            let requests: Vec<Request<'_>> = sources
-                .iter()
-                .map(|Source { index, ids, .. }| {
-                    let Text { forced_first, prefix, number, cancellation, .. } =
-                        &self.texts[*index];
-                    let (forced_first, cancellation) = (*forced_first, cancellation.as_ref());
-                    Request { forced_first, prefix, cancellation, ..Request::new(ids, *number) }
-                })
-                .collect();
-            let engine = &self.model.engine;
-            let found = engine.search_requests(&requests, &self.options, cancellation)?;
-            let reference_search =
-                self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
-            let samples = match reference_search {
-                Some(options) => engine.search_requests(&requests, &options, cancellation)?,
-                None => vec![Vec::new(); found.len()],
-            };
-            let found = found.into_iter().zip(samples);
-            let ready = sources.iter().zip(found).map(|(source, (hypotheses, samples))| {
-                Ok((source.index, self.translation(source, hypotheses, samples)?))
-            });
-            put(ready.collect::<Result<Vec<_>, InferError>>()?);
-        }
-        Ok(())
+        let mut found = search(&self.options)?.into_iter();
+        let reference_search =
+            self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
+        let samples = reference_search.map(|options| search(&options)).transpose()?;
+        let mut samples = samples.unwrap_or_default().into_iter();
+        let translation = |(text, request): (&Encoded<'_, Self>, &Option<Request<'_>>)| {
+            if request.is_none() {
+                return Ok(Translation::default());
+            }
+            let (found, samples) = (found.next(), samples.next());
+            let (found, samples) = (found.unwrap_or_default(), samples.unwrap_or_default());
+            text.task().translation(text.text, &text.item, found, samples)
+        };
+        texts.iter().zip(&requests).map(translation).collect()
     }
 }

@@ -1,13 +1,12 @@
 //! Scores of given translations: their probability, by forced decoding.
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use super::{Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
-    runner::Runner,
-    scheduler::{Batches, Claims, Task},
+    pool::{Encoded, Placement, Task},
 };
 
 /// Score of a given translation: the probability that the model assigns to it.
@@ -52,16 +51,14 @@ impl Translator {
         pairs: &[(impl AsRef<str>, impl AsRef<str>)],
         first: u64,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let pairs: Vec<(String, String)> = pairs
-            .iter()
-            .map(|(source, target)| (source.as_ref().trim().into(), target.as_ref().into()))
-            .collect();
+        let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
+            let (source, target) = (source.as_ref().trim().into(), target.as_ref().into());
+            PairText { source, target, line }
+        });
+        let texts = texts.enumerate().collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
-        let Runner { model, execution } = &self.runner;
-        let longer = |(source, target): &(String, String)| source.len().max(target.len());
-        let batches = Batches::new(pairs.iter().map(longer).enumerate(), execution.limits(1));
-        let task = Pairs { model: model.clone(), pairs, first, batches };
-        execution.scheduler.run(task, &Cancellation::new(), |ready| {
+        let task = Pairs { model: self.runner.model.clone() };
+        self.runner.pool.run(task.into(), texts, Cancellation::new(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;
@@ -69,87 +66,78 @@ impl Translator {
     }
 }
 
-/// Pairs of one call.
+/// Scores of the pairs of one call.
 struct Pairs {
     model: Arc<Model>,
-    /// Sources first.
-    pairs: Vec<(String, String)>,
-    /// Number of the first pair.
-    first: u64,
-    batches: Batches,
+}
+
+/// A pair and the number of its line, from 1.
+struct PairText {
+    source: String,
+    target: String,
+    line: u64,
 }
 
 /// A pair as ids.
 struct Pair {
-    index: usize,
     source: Vec<u32>,
     target: Vec<u32>,
     truncated: bool,
 }
 
-impl Pair {
-    fn len(&self) -> usize {
-        self.source.len().max(self.target.len())
-    }
-}
+impl Task for Pairs {
+    type Text = PairText;
+    type Item = Pair;
+    type Output = TargetScore;
 
-impl Pairs {
-    fn line(&self, index: usize) -> u64 {
-        self.first + index as u64 + 1
+    fn bytes(pair: &PairText) -> usize {
+        pair.source.len().max(pair.target.len())
     }
 
-    fn pair(&self, index: usize) -> Result<Pair, InferError> {
-        let (source, target) = &self.pairs[index];
+    fn placement(&self) -> Placement {
+        self.model.engine.placement()
+    }
+
+    fn encode(&self, pair: &PairText) -> Result<Pair, InferError> {
+        let &PairText { ref source, ref target, line } = pair;
         let source = self.model.texts.split(source)?;
         let (source, truncated) = self.model.texts.source_ids(source)?;
         let max = self.model.config.max_len;
-        let long = |found| InferError::LongTarget { line: self.line(index), found, max };
+        let long = |found| InferError::LongTarget { line, found, max };
         match self.model.texts.target_ids(target)? {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
-            Some(target) => Ok(Pair { index, source, target, truncated }),
+            Some(target) => Ok(Pair { source, target, truncated }),
         }
     }
-}
 
-impl Task for Pairs {
-    type Output = TargetScore;
-
-    fn items(&self) -> &dyn Claims {
-        &self.batches
+    fn tokens(pair: &Pair) -> usize {
+        pair.source.len().max(pair.target.len())
     }
 
     fn run(
         &self,
-        batch: Range<usize>,
+        pairs: &[Encoded<'_, Self>],
         cancellation: &Cancellation,
-        put: &mut dyn FnMut(Vec<(usize, TargetScore)>),
-    ) -> Result<(), InferError> {
-        let pairs = self.batches.texts(batch.clone()).iter().map(|&index| self.pair(index));
-        let mut pairs = pairs.collect::<Result<Vec<_>, _>>()?;
-        self.batches.learn(batch, pairs.iter().map(Pair::len).sum());
-        for pairs in self.batches.split(&mut pairs, Pair::len) {
-            let ids: Vec<(&[u32], &[u32])> =
-                pairs.iter().map(|pair| (&pair.source[..], &pair.target[..])).collect();
-            let found = self.model.engine.log_probabilities(&ids, cancellation);
-            let found = found.map_err(|error| match error {
-                InferError::NotFinite { line } => {
-                    let pair = pairs.get((line - 1) as usize);
-                    InferError::NotFinite { line: self.line(pair.map_or(0, |pair| pair.index)) }
-                }
-                error => error,
-            })?;
-            let is_forced = self.model.texts.forced_first()?.is_some();
-            let ready = pairs.iter().zip(found).map(|(pair, mut log_probabilities)| {
-                if is_forced {
-                    log_probabilities.first_mut().into_iter().for_each(|first| *first = 0.0);
-                }
-                let Pair { index, target, truncated, .. } = pair;
-                let ids = target.clone();
-                (*index, TargetScore { ids, log_probabilities, truncated: *truncated })
-            });
-            put(ready.collect());
-        }
-        Ok(())
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let ids: Vec<(&[u32], &[u32])> =
+            pairs.iter().map(|pair| (&pair.item.source[..], &pair.item.target[..])).collect();
+        let found = self.model.engine.log_probabilities(&ids, cancellation);
+        let found = found.map_err(|error| match error {
+            InferError::NotFinite { line } => {
+                let pair = pairs.get((line - 1) as usize);
+                InferError::NotFinite { line: pair.map_or(0, |pair| pair.text.line) }
+            }
+            error => error,
+        })?;
+        let is_forced = self.model.texts.forced_first()?.is_some();
+        let scores = pairs.iter().zip(found).map(|(pair, mut log_probabilities)| {
+            if is_forced {
+                log_probabilities.first_mut().into_iter().for_each(|first| *first = 0.0);
+            }
+            let Pair { target, truncated, .. } = &pair.item;
+            TargetScore { ids: target.clone(), log_probabilities, truncated: *truncated }
+        });
+        Ok(scores.collect())
     }
 }

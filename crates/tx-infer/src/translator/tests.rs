@@ -231,5 +231,5 @@ fn no_text_starts_no_thread() {
     assert_eq!(translator.translate("  ").unwrap(), Translation::default());
     let none: [(&str, &str); 0] = [];
     assert!(translator.score(&none, 0).unwrap().is_empty());
-    assert!(!translator.runner.execution.scheduler.has_started());
+    assert!(!translator.runner.pool.has_started());
 }

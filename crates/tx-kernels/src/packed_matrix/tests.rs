@@ -84,6 +84,18 @@ fn a_shared_product_is_bit_identical() {
 }
 
 #[test]
+fn a_thread_without_helpers_has_them_again_afterwards() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let found = pool.install(|| {
+        let panicked = std::panic::catch_unwind(|| without_helpers(|| panic!("inside")));
+        let nested = without_helpers(|| (without_helpers(has_helpers), has_helpers()));
+        (panicked.is_err(), nested, has_helpers())
+    });
+    assert_eq!(found, (true, (false, false), true));
+    assert!(!has_helpers());
+}
+
+#[test]
 fn blocks_of_columns_cover_the_matrix() {
     let (inputs, outputs, rows) = (6, 100, 3);
     let x = noise(5, rows * inputs);

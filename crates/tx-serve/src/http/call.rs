@@ -3,7 +3,7 @@
 
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
-use tx_infer::{Deadline, deadline::Waiting};
+use tx_infer::{Deadline, Priority, deadline::Waiting};
 use tx_markup::{Format as TextFormat, LineBreaks, PlanOptions};
 
 use super::{
@@ -137,6 +137,7 @@ impl Call {
             plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
             alternatives: parameters.number("alternatives")?.unwrap_or(0),
             beam: parameters.number("beam")?,
+            priority: Priority::Interactive,
             deadline: self.deadline.clone(),
         })
     }

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use serde_json::json;
-use tx_infer::Deadline;
+use tx_infer::{Deadline, Priority};
 use tx_markup::{File, FileFormat, Format};
 
 use super::{
@@ -65,6 +65,7 @@ pub async fn translate_file(
     };
     call.parameters.only(&OPTIONS, &IGNORED)?;
     let mut request = call.request()?;
+    request.priority = Priority::Bulk;
     // What is read from a file takes more memory than the file, until its translation is written.
     let _permit = service.admit_document()?;
     let name = file_name(&upload.name);

@@ -31,6 +31,6 @@ pub async fn ready(State(service): State<Arc<Service>>) -> Response {
 /// `GET /metrics`: the text format of Prometheus.
 pub async fn metrics(State(service): State<Arc<Service>>) -> Response {
     let models = service.registry.models().len();
-    let text = service.metrics.render(service.queue.waiting(), models);
+    let text = service.metrics.render(service.pool.waiting(), models);
     reply::content("application/openmetrics-text; version=1.0.0; charset=utf-8", text)
 }

@@ -170,7 +170,7 @@ fn events(service: Arc<Service>, stream: Stream, guard: Guard) -> Response {
     let (sender, receiver) = mpsc::channel::<Bytes>(WAITING);
     tokio::spawn(async move {
         let _guard = guard;
-        // Dropping the handle cancels the sentences of a client that has left.
+        // Dropping the job cancels the sentences of a client that has left.
         let gone = sender.clone();
         let sent = async {
             match stream {
@@ -207,8 +207,8 @@ async fn send_copy(service: &Service, answer: TextAnswer, sender: mpsc::Sender<B
 }
 
 async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender<Bytes>) {
-    let Streamed { plan, mut handle, detected, source, model } = streamed;
-    let mut results: Vec<Option<Done>> = vec![None; handle.len()];
+    let Streamed { plan, mut job, detected, source, model } = streamed;
+    let mut results: Vec<Option<Done>> = vec![None; job.len()];
     let (mut sent, mut arrived) = (0, 0);
     loop {
         while let Some(partial) = plan.sentence(sent, &results) {
@@ -222,31 +222,26 @@ async fn send_events(service: &Service, streamed: Streamed, sender: mpsc::Sender
                 return;
             }
             sent += 1;
-            if handle.deadline().is_over() {
-                return send_error(&sender, &handle.deadline().error().into()).await;
+            if job.deadline().is_over() {
+                return send_error(&sender, &job.deadline().error().into()).await;
             }
         }
         if arrived == results.len() {
             break;
         }
-        let end = handle.deadline().end().into();
-        let message = tokio::time::timeout_at(end, handle.next()).await;
-        let error = match message {
-            Ok(Some((index, Ok(done)))) => {
+        match job.next().await {
+            Ok((index, done)) => {
                 if let Some(slot) = results.get_mut(index) {
-                    arrived += usize::from(slot.replace(done).is_none());
+                    *slot = Some(done);
                 }
-                continue;
+                arrived += 1;
             }
-            Ok(Some((_, Err(error)))) => error,
-            Ok(None) => ApiError::Internal,
-            Err(_) => handle.deadline().error().into(),
-        };
-        return send_error(&sender, &error).await;
+            Err(error) => return send_error(&sender, &error).await,
+        }
     }
     let results: Vec<Done> = results.into_iter().flatten().collect();
     let finish = move || plan.finish(&results, 0);
-    let text = match service.compute(handle.deadline(), finish).await {
+    let text = match service.compute(job.deadline(), finish).await {
         Ok(text) => text,
         Err(error) => return send_error(&sender, &error).await,
     };

@@ -15,7 +15,6 @@ use crate::{
     model::ModelSpec,
     options::{Limits, ServerOptions},
     service::Service,
-    workers::Workers,
 };
 
 /// A server with the test bundle as `en-it` and, for routes with two models, as `it-fr`.
@@ -25,10 +24,7 @@ fn service(change: impl FnOnce(&mut ServerOptions)) -> Arc<Service> {
     options.execution.threads = 1;
     options.limits = Limits { characters: 2_000, texts: 20, ..Limits::default() };
     change(&mut options);
-    let service = Arc::new(Service::new(options).unwrap());
-    // The threads end with the process.
-    let _ = Workers::start(1, &service.queue, &service.metrics).unwrap();
-    service
+    Arc::new(Service::new(options).unwrap())
 }
 
 fn shared() -> Arc<Service> {

@@ -1,6 +1,6 @@
 //! Requests for translations, and answers to them.
 
-use tx_infer::Deadline;
+use tx_infer::{Deadline, Priority};
 use tx_markup::{Done, Plan, PlanOptions};
 
 use crate::detect::Detected;
@@ -24,6 +24,8 @@ pub struct Request {
     pub alternatives: usize,
     /// Hypotheses of the search; `None` keeps the model's.
     pub beam: Option<usize>,
+    /// Urgency among other requests.
+    pub priority: Priority,
     /// End of the time for the answer.
     pub deadline: Deadline,
 }
@@ -45,6 +47,7 @@ impl Request {
             plan: PlanOptions::default(),
             alternatives: 0,
             beam: None,
+            priority: Priority::Interactive,
             deadline,
         }
     }

@@ -122,7 +122,7 @@ async fn mutated_requests_are_answered_or_refused() {
             String::from_utf8_lossy(&body)
         );
     }
-    assert_eq!(service.queue.waiting(), 0);
+    assert_eq!(service.pool.waiting(), 0);
     if cases() >= MANY {
         let after = resident();
         println!(

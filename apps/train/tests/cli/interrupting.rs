@@ -35,6 +35,23 @@ impl Started {
         }
     }
 
+    /// Waits until no thread of the process runs: until it waits for input.
+    fn until_it_waits(&self) {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let sleeps = |task: fs::DirEntry| {
+            let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which is in parentheses.
+            stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('S'))
+        };
+        let mut asleep = 0;
+        while asleep < 5 {
+            thread::sleep(Duration::from_millis(20));
+            // Systems without this folder have a fixed time.
+            let tasks = fs::read_dir(&tasks).into_iter().flatten().map_while(Result::ok);
+            asleep = if tasks.into_iter().all(sleeps) { asleep + 1 } else { 0 };
+        }
+    }
+
     fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
@@ -89,6 +106,8 @@ fn interrupted_while_reading(workshop: &Workshop) -> Started {
     let tsv = ["--file", "-", "--set", "data.format=tsv"];
     let mut run = Started::new(workshop.command(&tiny(&tsv, "run", &[])));
     run.until("device: ");
+    // A run that does not read yet ends at once.
+    run.until_it_waits();
     run.signal("INT");
     run.until("interrupted: ");
     run

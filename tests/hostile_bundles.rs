@@ -313,7 +313,7 @@ fn an_id_that_is_added_to_every_text_is_one_of_the_vocabulary() {
         let end = json!({ "SpecialToken": { "id": "cat", "type_id": 0 } });
         json["post_processor"]["single"].as_array_mut().unwrap().push(end);
     });
-    refused(&folder, &[TOKENIZERS[0], "it must add `<eos>` after a text"]);
+    refused(&folder, &[TOKENIZERS[0], "it must add at most `<eos>` after a text"]);
 }
 
 /// The table has one unit, whose root points to 244 others.

@@ -187,9 +187,9 @@ fn hostile_files_are_rejected_with_an_explanation() {
         (
             "/post_processor/single/2/SpecialToken/id",
             "<bos>".into(),
-            "it must add `<eos>` after a text",
+            "it must add at most `<eos>` after a text",
         ),
-        ("/post_processor", Value::Null, "it must add `<eos>` after a text"),
+        ("/post_processor", Value::Null, "it must add at most `<eos>` after a text"),
     ];
     for (place, value, words) in cases {
         let mut file = files()[6].clone();

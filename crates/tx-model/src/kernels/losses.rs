@@ -9,10 +9,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::{composed, linear};
 #[cfg(feature = "flex")]
-use super::{
-    extension::{Kernels, OptionalTensor},
-    in_32_bits, is_flex_f32,
-};
+use super::{extension::Kernels, in_32_bits, is_flex_f32, optional::OptionalTensor};
 use crate::product_precision::ProductPrecision;
 
 /// Options of [`cross_entropy()`].

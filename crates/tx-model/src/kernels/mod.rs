@@ -48,6 +48,10 @@ mod products;
 mod extension;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod gradients;
+#[cfg(feature = "flex")]
+mod optional;
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod saved_state;
 
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
@@ -59,7 +63,9 @@ use burn::{
     tensor::{DType, Device, IntDType},
 };
 #[cfg(feature = "flex")]
-use extension::{Kernels, OptionalMask, OptionalTensor, UpdateKernel};
+use extension::{Kernels, UpdateKernel};
+#[cfg(feature = "flex")]
+use optional::{OptionalMask, OptionalTensor};
 
 use crate::{config::Activation, product_precision::ProductPrecision};
 pub use hashed_mask::HashedMask;

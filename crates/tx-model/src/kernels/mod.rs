@@ -10,6 +10,7 @@
 
 pub mod composed;
 mod hashed_mask;
+pub mod launches;
 mod losses;
 
 #[cfg(feature = "flex")]

@@ -7,7 +7,7 @@ use burn::{
     optim::{GradientsAccumulator, GradientsParams},
     tensor::{Device, Tensor, TensorData, Transaction},
 };
-use tx_model::kernels::sum_of_squares;
+use tx_model::kernels::{launches::Phase, sum_of_squares};
 
 use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
 use crate::{
@@ -147,6 +147,7 @@ fn queue<M: Trainable>(
     settings: &UpdateSettings<'_>,
 ) -> QueuedGradients {
     let (gradients, losses) = accumulate(model, batches, settings);
+    Phase::Norm.begin();
     let squares = squared_norm(model, &gradients);
     QueuedGradients { gradients, losses, squares, counts: settings.counts }
 }
@@ -188,7 +189,9 @@ fn accumulate<M: Trainable>(
             device.seed(seed);
         }
         let Replica { model, gradients } = &mut replicas[index];
+        Phase::Forward.begin();
         let loss = model.loss(batch);
+        Phase::Backward.begin();
         let mean = loss.sum.clone() / tokens as f64;
         // If LayerDrop skips all layers with trained weights, the loss depends on none.
         if mean.is_tracked() {

@@ -42,6 +42,8 @@ use super::{
 };
 use crate::support::{Named, devices, values, weights};
 
+mod launches;
+
 mod operations;
 
 mod single_stack;

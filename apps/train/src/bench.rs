@@ -7,7 +7,7 @@ use tx_cli::terminal::{stderr, stdout};
 use tx_infer::bench::Report;
 use tx_train::{
     ConfigBuilder, ProductPrecision, TrainError,
-    bench::{Measurement, Updates},
+    bench::{Launches, Measurement, Phase, Updates},
 };
 
 use crate::{configuration::SettingArgs, devices::DeviceArgs, processes::Processes};
@@ -55,6 +55,15 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
+/// Describes the kernel launches of an update.
+fn summary(launches: &Launches) -> String {
+    let [forward, backward, norm, optimizer] = Phase::ALL.map(|phase| launches.of(phase));
+    format!(
+        "{} launches: {forward} forward, {backward} backward, {norm} norm, {optimizer} optimizer",
+        launches.total()
+    )
+}
+
 /// Measures and prints one row per recipe, as the first rank.
 pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
     let (name, devices) = args.device.open(processes.local_rank())?;
@@ -86,7 +95,7 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
     }
     for (index, (model, config)) in configs.into_iter().enumerate() {
         let updates = Updates::of(&config, args.len);
-        let Measurement { timing, reducing, trained_parameters } = updates
+        let Measurement { timing, reducing, launches, trained_parameters } = updates
             .measure_on(ranks, &config, &devices, args.updates)
             .map_err(|error| TrainError::Problems { problems: vec![error.to_string()] })?;
         let Updates { pairs, len, .. } = updates;
@@ -103,6 +112,10 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
             1 => work,
             count => format!("{work}, {count} ranks, {share:.1} % adding up"),
         };
+        let work = match &launches {
+            Some(launches) => format!("{work}, {}", summary(launches)),
+            None => work,
+        };
         if !ranks.is_first() {
             continue;
         }
@@ -110,6 +123,10 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
         if args.json {
             let mut report = serde_json::to_value(&report)?;
             report["trained_parameters"] = trained_parameters.into();
+            if let Some(launches) = &launches {
+                report["launches"] = launches.total().into();
+                report["launches_by_phase"] = serde_json::to_value(launches)?;
+            }
             if ranks.count() > 1 {
                 report["ranks"] = ranks.count().into();
                 report["reducing_seconds"] = reducing.into();

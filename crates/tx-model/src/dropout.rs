@@ -12,8 +12,8 @@ use crate::kernels::{self, DropoutMask, HashedMask};
 /// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as
 /// long as a matrix product. On the CPU backends only two random numbers are sampled here, and a
 /// hash of them and the position decides whether to drop each element. Other devices use their own
-/// random numbers, because reading a number back waits for all queued work of the device. In both
-/// cases the result depends only on the device's seed.
+/// random numbers, which are not read back, because that waits for all queued work of the device. In
+/// both cases the result depends only on the device's seed.
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,

@@ -13,8 +13,8 @@
 //! `encoder`, the `decoder`, and the projection to the vocabulary. Each layer consists of
 //! `attention` and `feed_forward`, each in a `residual` connection. Decoding token by token uses a
 //! `cache`. `Classifier` and `MaskedLanguageModel` are the encoder alone, and `LanguageModel` is the
-//! decoder alone. The feature `flex` adds fused `kernels` for Burn's CPU backend, `autodiff` their
-//! backward passes, and `ndarray` another CPU backend.
+//! decoder alone. The feature `flex` adds fused `kernels` for Burn's CPU backend, `wgpu` and `cuda`
+//! some for GPUs, `autodiff` their backward passes, and `ndarray` another CPU backend.
 //!
 //! In masks, `true` means that a key must **not** be attended to; masks broadcast. The device of a
 //! model is the one that it was created on; this crate enables no backend by itself.

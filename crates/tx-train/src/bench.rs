@@ -9,8 +9,10 @@ use tx_data::{
     packing::{PackedRow, Segment},
 };
 use tx_infer::{TaskKind, bench::Timing};
+pub use tx_model::kernels::launches::{Launches, Phase};
 use tx_model::{
     Classifier, ConfigError, LanguageModel, MaskedLanguageModel, Transformer, VocabSizes,
+    kernels::launches::LaunchCounter,
 };
 use tx_text::{
     TokenizerKind,
@@ -59,6 +61,8 @@ pub struct Measurement {
     pub timing: Timing,
     /// Seconds of each update in which the gradients of all ranks were added up; 0 on one rank.
     pub reducing: Vec<f64>,
+    /// Kernel launches of the last update; `None` without a CubeCL device.
+    pub launches: Option<Launches>,
     /// Number of trained parameters, each with a gradient of 4 bytes.
     pub trained_parameters: usize,
 }
@@ -194,6 +198,8 @@ impl Updates {
             let own = (ranks.rank()..batches).step_by(ranks.count());
             own.map(|part| batch(self, step * batches + part, &device)).collect()
         };
+        let counter = LaunchCounter::start();
+        let mut launches = None;
         let mut reducing = Vec::new();
         let update = |batches: Vec<BatchOf<M>>| {
             let model = learner.model();
@@ -206,18 +212,24 @@ impl Updates {
                 counts: StepOutput { target_tokens: total as usize, ..StepOutput::default() },
                 seeds: None,
             };
+            // Launches that built the batches are not those of the update.
+            let _ = counter.as_ref().map(LaunchCounter::take);
             let update = compute_update(&model, batches, &settings);
             drop(model);
             reducing.push(update.reducing);
             learner.lr_step();
+            Phase::Optimizer.begin();
             learner.optimizer_step(update.gradients);
+            launches = counter.as_ref().map(LaunchCounter::take);
             // Waits for all queued work. A device error would have occurred when the loss was read.
             drop(device.sync());
         };
         let tokens = batches * self.pairs * self.len;
         let timing = Timing::of(tokens, WARM_UP, repetitions, prepare, update);
         reducing.drain(..reducing.len() - timing.seconds.len());
-        Ok(Measurement { timing, reducing, trained_parameters })
+        // A device that launches nothing is none of CubeCL.
+        let launches = launches.filter(|launches| launches.total() > 0);
+        Ok(Measurement { timing, reducing, launches, trained_parameters })
     }
 
     /// Creates a batch with ids that differ between steps. None of them is padding, but masks are

@@ -1,13 +1,10 @@
 //! The kernels as operations of Burn: an extension of its backends.
 
-use burn::{
-    backend::{
-        Backend, Dispatch, ExtensionType, Flex, backend_extension,
-        flex::FlexTensor,
-        ops::{FloatTensorOps, IntTensorOps},
-        tensor::{BoolTensor, FloatTensor, IntTensor},
-    },
-    tensor::{Bool, Tensor},
+use burn::backend::{
+    Backend, Flex, backend_extension,
+    flex::FlexTensor,
+    ops::{FloatTensorOps, IntTensorOps},
+    tensor::{FloatTensor, IntTensor},
 };
 
 use super::{
@@ -15,57 +12,11 @@ use super::{
     distillation, divergence,
     embedding::{self, EmbeddingOptions},
     flex::{contiguous, floats, forward, rows, tensor},
-    layer_norm, linear, residual,
+    layer_norm, linear,
+    optional::{OptionalMask, OptionalTensor},
+    residual,
 };
 use crate::{config::Activation, product_precision::ProductPrecision};
-
-/// Optional tensor; Burn's macro takes no `Option`.
-#[derive(ExtensionType)]
-pub enum OptionalTensor<B: Backend> {
-    /// A tensor.
-    Present(FloatTensor<B>),
-    /// No tensor.
-    Absent,
-}
-
-/// Optional mask.
-#[derive(ExtensionType)]
-pub enum OptionalMask<B: Backend> {
-    /// A mask.
-    Present(BoolTensor<B>),
-    /// No mask.
-    Absent,
-}
-
-impl OptionalTensor<Dispatch> {
-    pub(super) fn from_tensor<const D: usize>(tensor: Option<Tensor<D>>) -> Self {
-        tensor.map_or(Self::Absent, |tensor| Self::Present(tensor.into_dispatch()))
-    }
-}
-
-impl OptionalMask<Dispatch> {
-    pub(super) fn from_tensor<const D: usize>(mask: Option<Tensor<D, Bool>>) -> Self {
-        mask.map_or(Self::Absent, |mask| Self::Present(mask.into_dispatch()))
-    }
-}
-
-impl<B: Backend> OptionalTensor<B> {
-    pub(super) fn into_option(self) -> Option<FloatTensor<B>> {
-        match self {
-            Self::Present(tensor) => Some(tensor),
-            Self::Absent => None,
-        }
-    }
-}
-
-impl<B: Backend> OptionalMask<B> {
-    pub(super) fn into_option(self) -> Option<BoolTensor<B>> {
-        match self {
-            Self::Present(mask) => Some(mask),
-            Self::Absent => None,
-        }
-    }
-}
 
 /// Kernels with a backward pass; each is described in its file. The precision of products applies
 /// with autodiff; without it, they are computed in single precision.

@@ -1,14 +1,10 @@
 //! Backward passes of the kernels: for each, the state saved in forward and the gradients from it.
 
-use std::{fmt::Debug, marker::PhantomData, sync::Arc};
+use std::sync::Arc;
 
 use burn::backend::{
     Autodiff, Flex,
-    autodiff::{
-        checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
-        grads::Gradients,
-        ops::{Backward, NodeGuard, Ops, OpsKind},
-    },
+    autodiff::checkpoint::strategy::CheckpointStrategy,
     flex::FlexTensor,
     tensor::{FloatTensor, IntTensor},
 };
@@ -17,56 +13,23 @@ use super::{
     CrossEntropyConfig, HashedMask, activation, attention, cross_entropy, distillation,
     divergence::{self, Pair},
     embedding::{self, EmbeddingOptions},
-    extension::{Kernels, OptionalMask, OptionalTensor},
+    extension::Kernels,
     feed_forward::{self, FeedForwardGradients, Weights},
     flex::{contiguous, floats, forward, rows},
     layer_norm, linear,
     linear_cross_entropy::{self, Layer, LogitGradients},
-    linear_r_drop, residual,
+    linear_r_drop,
+    optional::{OptionalMask, OptionalTensor},
+    residual,
+    saved_state::{KernelBackend, SavedState, record},
 };
 use crate::{config, product_precision::ProductPrecision};
 
 type Tracked = FloatTensor<Autodiff<Flex>>;
 
-/// State that a kernel of `N` tensors saves in forward for its backward pass.
-trait SavedState<const N: usize>: Clone + Debug + Send + 'static {
-    /// Returns the gradients of the tensors that need one, from the gradient of the result.
-    fn gradients(self, dy: FlexTensor, needed: [bool; N]) -> [Option<FlexTensor>; N];
-}
-
-/// Node of Burn's autodiff graph.
-struct AutodiffNode<K>(PhantomData<fn() -> K>);
-
-impl<K> Debug for AutodiffNode<K> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(std::any::type_name::<K>())
-    }
-}
-
-impl<K: SavedState<N>, const N: usize> Backward<Flex, N> for AutodiffNode<K> {
-    type State = K;
-
-    fn backward(self, ops: Ops<Self::State, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let dy = contiguous(gradients.consume::<Flex>(&ops.node));
-        let needed = ops.parents.each_ref().map(Option::is_some);
-        for (parent, gradient) in ops.parents.iter().zip(ops.state.gradients(dy, needed)) {
-            if let (Some(parent), Some(gradient)) = (parent, gradient) {
-                gradients.register::<Flex>(parent.id, gradient);
-            }
-        }
-    }
-}
-
-/// Adds `y` to the autodiff graph.
-fn record<C: CheckpointStrategy, K: SavedState<N>, const N: usize>(
-    parents: [NodeGuard; N],
-    state: K,
-    y: FlexTensor,
-) -> Tracked {
-    let node = AutodiffNode::<K>(PhantomData);
-    match node.prepare::<C>(parents).compute_bound().stateful() {
-        OpsKind::Tracked(prepared) => prepared.finish(state, y),
-        OpsKind::UnTracked(prepared) => prepared.finish(y),
+impl KernelBackend for Flex {
+    fn contiguous(tensor: FlexTensor) -> FlexTensor {
+        contiguous(tensor)
     }
 }
 
@@ -86,13 +49,13 @@ impl Linear {
     }
 }
 
-impl SavedState<2> for Linear {
+impl SavedState<Flex, 2> for Linear {
     fn gradients(self, dy: FlexTensor, needed: [bool; 2]) -> [Option<FlexTensor>; 2] {
         self.of_x_and_w(&dy, needed)
     }
 }
 
-impl SavedState<3> for Linear {
+impl SavedState<Flex, 3> for Linear {
     fn gradients(self, dy: FlexTensor, [x, w, b]: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let [dx, dw] = self.of_x_and_w(&dy, [x, w]);
         [dx, dw, b.then(|| linear::gradient_of_b(&dy))]
@@ -115,14 +78,14 @@ impl FeedForward {
     }
 }
 
-impl SavedState<3> for FeedForward {
+impl SavedState<Flex, 3> for FeedForward {
     fn gradients(self, dy: FlexTensor, [_, inner, outer]: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let FeedForwardGradients { x, inner, outer, .. } = self.all(&dy, [inner, outer]);
         [Some(x), inner, outer]
     }
 }
 
-impl SavedState<5> for FeedForward {
+impl SavedState<Flex, 5> for FeedForward {
     fn gradients(
         self,
         dy: FlexTensor,
@@ -143,7 +106,7 @@ struct Attention {
     log_sums: Vec<f32>,
 }
 
-impl SavedState<3> for Attention {
+impl SavedState<Flex, 3> for Attention {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
         let Self { heads, blocked, mask, precision, log_sums } = self;
         let (heads, blocked) = (heads.each_ref(), blocked.as_ref());
@@ -158,7 +121,7 @@ struct LayerNorm {
     epsilon: f32,
 }
 
-impl SavedState<3> for LayerNorm {
+impl SavedState<Flex, 3> for LayerNorm {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
         layer_norm::backward(&self.x, &self.gamma, &dy, self.epsilon).map(Some)
     }
@@ -169,7 +132,7 @@ struct Residual {
     mask: HashedMask,
 }
 
-impl SavedState<2> for Residual {
+impl SavedState<Flex, 2> for Residual {
     fn gradients(self, dy: FlexTensor, [x, y]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let dx = x.then(|| dy.clone());
         [dx, y.then(|| residual::dropout(&dy, self.mask))]
@@ -181,7 +144,7 @@ struct Dropout {
     mask: HashedMask,
 }
 
-impl SavedState<1> for Dropout {
+impl SavedState<Flex, 1> for Dropout {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(residual::dropout(&dy, self.mask))]
     }
@@ -194,7 +157,7 @@ struct Activation {
     mask: Option<HashedMask>,
 }
 
-impl SavedState<1> for Activation {
+impl SavedState<Flex, 1> for Activation {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(activation::backward(&self.x, dy, self.activation, self.mask))]
     }
@@ -221,13 +184,13 @@ impl Embedding {
     }
 }
 
-impl SavedState<1> for Embedding {
+impl SavedState<Flex, 1> for Embedding {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(self.of_table(&self.before_dropout(dy)))]
     }
 }
 
-impl SavedState<2> for Embedding {
+impl SavedState<Flex, 2> for Embedding {
     fn gradients(self, dy: FlexTensor, [table, positions]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let dy = self.before_dropout(dy);
         [
@@ -246,7 +209,7 @@ struct CrossEntropy {
     log_sums: Vec<f32>,
 }
 
-impl SavedState<1> for CrossEntropy {
+impl SavedState<Flex, 1> for CrossEntropy {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         let Self { logits, targets, weights, config, log_sums } = self;
         let dy = floats(&dy).iter().sum();
@@ -269,14 +232,14 @@ impl LinearCrossEntropy {
     }
 }
 
-impl SavedState<2> for LinearCrossEntropy {
+impl SavedState<Flex, 2> for LinearCrossEntropy {
     fn gradients(self, dy: FlexTensor, [x, w]: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let [dx, dw, _] = self.of_layer(&dy, [x, w, false]);
         [dx, dw]
     }
 }
 
-impl SavedState<3> for LinearCrossEntropy {
+impl SavedState<Flex, 3> for LinearCrossEntropy {
     fn gradients(self, dy: FlexTensor, needed: [bool; 3]) -> [Option<FlexTensor>; 3] {
         self.of_layer(&dy, needed)
     }
@@ -288,7 +251,7 @@ struct Distillation {
     gradient: FlexTensor,
 }
 
-impl SavedState<1> for Distillation {
+impl SavedState<Flex, 1> for Distillation {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         [Some(distillation::backward(self.gradient, floats(&dy).iter().sum()))]
     }
@@ -303,7 +266,7 @@ struct Divergence {
     pairs: Vec<Pair>,
 }
 
-impl SavedState<1> for Divergence {
+impl SavedState<Flex, 1> for Divergence {
     fn gradients(self, dy: FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         let Self { logits, targets, weights, ignore_index, pairs } = self;
         let dy = floats(&dy).iter().sum();
@@ -331,11 +294,11 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         match b.into_option().map(Tracked::into_parts) {
             Some((b, b_node)) => {
                 let y = linear::forward(&x, &w, Some(&contiguous(b)), precision);
-                record::<C, _, 3>([x_node, w_node, b_node], Linear { x, w, precision }, y)
+                record::<Flex, C, _, 3>([x_node, w_node, b_node], Linear { x, w, precision }, y)
             }
             None => {
                 let y = linear::forward(&x, &w, None, precision);
-                record::<C, _, 2>([x_node, w_node], Linear { x, w, precision }, y)
+                record::<Flex, C, _, 2>([x_node, w_node], Linear { x, w, precision }, y)
             }
         }
     }
@@ -362,9 +325,9 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         match inner_bias_node.zip(outer_bias_node) {
             Some((inner_bias, outer_bias)) => {
                 let [x, inner, outer] = parents;
-                record::<C, _, 5>([x, inner, outer, inner_bias, outer_bias], state, y)
+                record::<Flex, C, _, 5>([x, inner, outer, inner_bias, outer_bias], state, y)
             }
-            None => record::<C, _, 3>(parents, state, y),
+            None => record::<Flex, C, _, 3>(parents, state, y),
         }
     }
 
@@ -381,7 +344,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let [q, k, v] = [q, k, v].map(forward);
         let (y, log_sums) = attention::forward(&q, &k, &v, blocked.as_ref(), mask, precision);
         let state = Attention { heads: [q, k, v], blocked, mask, precision, log_sums };
-        record::<C, _, 3>([q_node, k_node, v_node], state, y)
+        record::<Flex, C, _, 3>([q_node, k_node, v_node], state, y)
     }
 
     fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked, epsilon: f32) -> Tracked {
@@ -389,13 +352,13 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             [x, gamma, beta].map(Tracked::into_parts);
         let [x, gamma, beta] = [x, gamma, beta].map(contiguous);
         let y = layer_norm::forward(&x, &gamma, &beta, epsilon);
-        record::<C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma, epsilon }, y)
+        record::<Flex, C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma, epsilon }, y)
     }
 
     fn residual_kernel(x: Tracked, y: Tracked, mask: HashedMask) -> Tracked {
         let [(x, x_node), (y, y_node)] = [x, y].map(Tracked::into_parts);
         let sum = residual::forward(&contiguous(x), y, mask);
-        record::<C, _, 2>([x_node, y_node], Residual { mask }, sum)
+        record::<Flex, C, _, 2>([x_node, y_node], Residual { mask }, sum)
     }
 
     fn activation_kernel(
@@ -415,13 +378,13 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
                 (x.clone(), activation::forward(x, activation, mask))
             }
         };
-        record::<C, _, 1>([node], Activation { x, activation, mask }, y)
+        record::<Flex, C, _, 1>([node], Activation { x, activation, mask }, y)
     }
 
     fn dropout_kernel(x: Tracked, mask: HashedMask) -> Tracked {
         let (x, node) = x.into_parts();
         let x = contiguous(x);
-        record::<C, _, 1>([node], Dropout { mask }, residual::dropout(&x, mask))
+        record::<Flex, C, _, 1>([node], Dropout { mask }, residual::dropout(&x, mask))
     }
 
     fn embedding_kernel(
@@ -438,11 +401,11 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             Some((positions, positions_node)) => {
                 let positions = contiguous(positions);
                 let x = embedding::forward(&table, &tokens, Some(&positions), options);
-                record::<C, _, 2>([table_node, positions_node], state, x)
+                record::<Flex, C, _, 2>([table_node, positions_node], state, x)
             }
             None => {
                 let x = embedding::forward(&table, &tokens, None, options);
-                record::<C, _, 1>([table_node], state, x)
+                record::<Flex, C, _, 1>([table_node], state, x)
             }
         }
     }
@@ -459,7 +422,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let output = cross_entropy::forward(&logits, &targets, weights.as_ref(), config);
         let state = CrossEntropy { logits, targets, weights, config, log_sums: output.log_sums };
         let nll = Tracked::new(output.nll);
-        (record::<C, _, 1>([node], state, output.loss), nll, output.correct)
+        (record::<Flex, C, _, 1>([node], state, output.loss), nll, output.correct)
     }
 
     fn linear_cross_entropy_kernel(
@@ -484,8 +447,8 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         };
         let state = LinearCrossEntropy { x, w, gradients };
         let loss = match b_node {
-            Some(b_node) => record::<C, _, 3>([x_node, w_node, b_node], state, output.loss),
-            None => record::<C, _, 2>([x_node, w_node], state, output.loss),
+            Some(b_node) => record::<Flex, C, _, 3>([x_node, w_node, b_node], state, output.loss),
+            None => record::<Flex, C, _, 2>([x_node, w_node], state, output.loss),
         };
         (loss, Tracked::new(output.nll), output.correct)
     }
@@ -505,7 +468,7 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let weights = weights.as_ref();
         let (output, gradient) =
             distillation::forward(logits, &teachers, &targets, weights, config, weight);
-        let loss = record::<C, _, 1>([node], Distillation { gradient }, output.loss);
+        let loss = record::<Flex, C, _, 1>([node], Distillation { gradient }, output.loss);
         (loss, Tracked::new(output.nll), output.correct)
     }
 
@@ -521,6 +484,6 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         let output = divergence::forward(&logits, &targets, weights.as_ref(), ignore_index);
         let pairs = output.pairs;
         let state = Divergence { logits, targets, weights, ignore_index, pairs };
-        record::<C, _, 1>([node], state, output.sum)
+        record::<Flex, C, _, 1>([node], state, output.sum)
     }
 }

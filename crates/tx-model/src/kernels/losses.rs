@@ -1,18 +1,19 @@
 //! Losses of the predictions of a vocabulary, and of a linear layer that makes the predictions.
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::backend::{
     Dispatch,
     tensor::{FloatTensor, IntTensor},
 };
 use burn::tensor::{Int, Tensor};
 
+#[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+use super::cube::{self, extension::CubeKernels};
 use super::{composed, linear};
 #[cfg(feature = "flex")]
-use super::{
-    extension::{Kernels, OptionalTensor},
-    in_32_bits, is_flex_f32,
-};
+use super::{extension::Kernels, is_flex_f32};
+#[cfg(any(feature = "flex", feature = "cubecl"))]
+use super::{in_32_bits, optional::OptionalTensor};
 use crate::product_precision::ProductPrecision;
 
 /// Options of [`cross_entropy()`].
@@ -35,7 +36,7 @@ pub struct CrossEntropy {
     pub correct: Tensor<1, Int>,
 }
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cubecl"))]
 impl CrossEntropy {
     /// Wraps loss, negative log-likelihood and number of correct tokens of a kernel.
     fn from_dispatch(
@@ -74,6 +75,13 @@ pub fn cross_entropy(
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
         let weights = OptionalTensor::from_tensor(weights);
         let found = Dispatch::cross_entropy_kernel(logits, targets, weights, config);
+        return CrossEntropy::from_dispatch(found);
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&logits) {
+        let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
+        let weights = OptionalTensor::from_tensor(weights);
+        let found = Dispatch::cross_entropy_on_cube(logits, targets, weights, config);
         return CrossEntropy::from_dispatch(found);
     }
     composed::cross_entropy(logits, targets, weights, config)

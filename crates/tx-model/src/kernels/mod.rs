@@ -2,7 +2,8 @@
 //!
 //! The functions of this module choose the implementation. On Burn's `flex` backend in single
 //! precision (feature `flex`) they run a fused kernel: single-pass, saving little for backward,
-//! parallel over rows. On every other device they run the same computation from Burn's operations,
+//! parallel over rows. On CubeCL devices (features `wgpu` and `cuda`) some of them run a kernel that
+//! needs few launches, in `cube`. Otherwise they run the same computation from Burn's operations,
 //! in [`composed`]. Tests compare each kernel with its composed version, values and gradients.
 //!
 //! Each kernel is a file of functions on slices. `extension` makes them operations of Burn, and
@@ -10,6 +11,7 @@
 
 pub mod composed;
 mod hashed_mask;
+pub mod launches;
 mod losses;
 
 #[cfg(feature = "flex")]
@@ -44,24 +46,38 @@ mod flex;
 #[cfg(feature = "flex")]
 mod products;
 
+#[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+mod cube;
+mod flat;
+
 #[cfg(feature = "flex")]
 mod extension;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod gradients;
+#[cfg(any(feature = "flex", feature = "cubecl"))]
+mod optional;
+#[cfg(all(feature = "autodiff", any(feature = "flex", feature = "cubecl")))]
+mod saved_state;
 
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 
+#[cfg(any(feature = "flex", feature = "cubecl"))]
+use burn::backend::Dispatch;
+#[cfg(feature = "flex")]
+use burn::tensor::Device;
 use burn::tensor::{Bool, Int, Tensor};
+#[cfg(any(feature = "flex", feature = "cubecl"))]
+use burn::tensor::{DType, IntDType};
+#[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+use cube::extension::CubeKernels;
 #[cfg(feature = "flex")]
-use burn::{
-    backend::Dispatch,
-    tensor::{DType, Device, IntDType},
-};
-#[cfg(feature = "flex")]
-use extension::{Kernels, OptionalMask, OptionalTensor, UpdateKernel};
+use extension::{Kernels, UpdateKernel};
+#[cfg(any(feature = "flex", feature = "cubecl"))]
+use optional::{OptionalMask, OptionalTensor};
 
 use crate::{config::Activation, product_precision::ProductPrecision};
+pub use flat::{AdamBuffers, FlatTensors};
 pub use hashed_mask::HashedMask;
 pub use losses::{
     CrossEntropy, CrossEntropyConfig, Distillation, LinearInput, Targets, cross_entropy,
@@ -92,6 +108,19 @@ impl DropoutMask {
     }
 }
 
+#[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+impl DropoutMask {
+    /// Returns the rate of a mask of the device's random numbers, in `Some`; `Some(None)` without
+    /// dropout, and `None` for another mask.
+    fn on_device(self) -> Option<Option<f64>> {
+        match self {
+            Self::KeepAll => Some(None),
+            Self::OnDevice { rate } => Some(Some(rate)),
+            Self::Hashed(_) => None,
+        }
+    }
+}
+
 /// Returns `true` if the fused kernels take this tensor. Devices are equal whether or not they
 /// track gradients.
 #[cfg(feature = "flex")]
@@ -100,7 +129,7 @@ fn is_flex_f32<const D: usize>(x: &Tensor<D>) -> bool {
 }
 
 /// Converts ids to the integer dtype of the kernels, for any default of the device.
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "cubecl"))]
 fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
@@ -123,6 +152,12 @@ pub fn linear(
         let b = OptionalTensor::from_tensor(b);
         let (x, w) = (x.into_dispatch(), w.into_dispatch());
         return Tensor::from_dispatch(Dispatch::linear_kernel(x, w, b, precision));
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let b = OptionalTensor::from_tensor(b);
+        let y = Dispatch::linear_on_cube(x.into_dispatch(), w.into_dispatch(), b);
+        return Tensor::from_dispatch(y);
     }
     let _ = precision;
     composed::linear(x, w, b)
@@ -155,13 +190,23 @@ pub struct AttentionInput {
 /// - returns `[B, Q, H · D]`, zeros for a query with every key blocked; and, if `need_weights`, the
 ///   attention weights before dropout, `[B, H, Q, K]`
 pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Option<Tensor<4>>) {
-    // The kernel never holds all weights, and takes no bias.
+    // The kernels return no weights and take no bias.
     #[cfg(feature = "flex")]
     if is_flex_f32(&input.queries) && input.bias.is_none() && !need_weights {
         let AttentionInput { queries, keys, values, bias: _, blocked, dropout, precision } = input;
         let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
         let blocked = OptionalMask::from_tensor(blocked);
         let mixed = Dispatch::attention_kernel(q, k, v, blocked, dropout.hashed(), precision);
+        return (Tensor::from_dispatch(mixed), None);
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, None, false, Some(rate)) =
+        (cube::takes_attention(&input), &input.bias, need_weights, input.dropout.on_device())
+    {
+        let AttentionInput { queries, keys, values, blocked, .. } = input;
+        let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
+        let blocked = OptionalMask::from_tensor(blocked);
+        let mixed = Dispatch::attention_on_cube(q, k, v, blocked, rate);
         return (Tensor::from_dispatch(mixed), None);
     }
     composed::attention(input, need_weights)
@@ -179,6 +224,12 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
         let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
         return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta, epsilon as f32));
     }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
+        let y = Dispatch::layer_norm_on_cube(x, gamma, beta, epsilon as f32);
+        return Tensor::from_dispatch(y);
+    }
     composed::layer_norm(x, gamma, beta, epsilon)
 }
 
@@ -193,6 +244,11 @@ pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
     if let (true, DropoutMask::Hashed(mask)) = (is_flex_f32(&x), mask) {
         let (x, y) = (x.into_dispatch(), y.into_dispatch());
         return Tensor::from_dispatch(Dispatch::residual_kernel(x, y, mask));
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, DropoutMask::OnDevice { rate }) = (cube::is_cube_f32(&x), mask) {
+        let (x, y) = (x.into_dispatch(), y.into_dispatch());
+        return Tensor::from_dispatch(Dispatch::residual_on_cube(x, y, rate));
     }
     composed::residual(x, y, mask)
 }
@@ -209,6 +265,11 @@ pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Te
     if is_flex_f32(&x) {
         let x = Dispatch::activation_kernel(x.into_dispatch(), activation, mask.hashed());
         return Tensor::from_dispatch(x);
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, Some(rate)) = (cube::is_cube_f32(&x), mask.on_device()) {
+        let y = Dispatch::activation_on_cube(x.into_dispatch(), activation, rate);
+        return Tensor::from_dispatch(y);
     }
     composed::activation(x, activation, mask)
 }
@@ -262,6 +323,10 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
     if let (true, DropoutMask::Hashed(mask)) = (is_flex_f32(&x), mask) {
         return Tensor::from_dispatch(Dispatch::dropout_kernel(x.into_dispatch(), mask));
     }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, DropoutMask::OnDevice { rate }) = (cube::is_cube_f32(&x), mask) {
+        return Tensor::from_dispatch(Dispatch::dropout_on_cube(x.into_dispatch(), rate));
+    }
     composed::dropout(x, mask)
 }
 
@@ -296,7 +361,9 @@ pub fn embedding(input: EmbeddingInput) -> Tensor<3> {
         let positions = OptionalTensor::from_tensor(positions);
         return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, options));
     }
-    composed::embedding(input)
+    let mask = input.dropout;
+    let x = composed::embedding(EmbeddingInput { dropout: DropoutMask::KeepAll, ..input });
+    dropout(x, mask)
 }
 
 /// Coefficients of one update by Adam (Kingma and Ba 2015), the same for all parameters.

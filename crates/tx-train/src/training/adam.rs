@@ -4,7 +4,7 @@ use burn::{
     optim::{AdamState, AdaptiveMomentumState, Optimizer},
     tensor::{Device, Tensor},
 };
-use tx_model::kernels::{self, AdamUpdate, ParameterState};
+use tx_model::kernels::{AdamBuffers, AdamUpdate, ParameterState};
 
 use crate::config::{OptimizationConfig, OptimizerKind};
 
@@ -17,6 +17,7 @@ pub struct Adam {
     weight_decay: f32,
     /// Whether weight decay applies to the weight itself instead of its gradient.
     is_decoupled: bool,
+    buffers: AdamBuffers,
 }
 
 impl Adam {
@@ -29,7 +30,13 @@ impl Adam {
             epsilon: config.epsilon,
             weight_decay: config.weight_decay,
             is_decoupled: config.optimizer != OptimizerKind::Adam,
+            buffers: AdamBuffers::default(),
         }
+    }
+
+    /// Creates the optimizer of another group of weights of the same model.
+    pub(crate) fn with_settings(&self, config: &OptimizationConfig) -> Self {
+        Self { buffers: self.buffers.clone(), ..Self::new(config) }
     }
 
     /// Returns the coefficients of update number `time`, from 1.
@@ -71,7 +78,7 @@ impl Optimizer for Adam {
             None => (1, parameter.zeros_like(), parameter.zeros_like()),
         };
         let state = ParameterState { parameter, exp_avg, exp_avg_sq };
-        let next = kernels::adam(state, gradient, self.update(learning_rate, time));
+        let next = self.buffers.adam(state, gradient, self.update(learning_rate, time));
         let momentum = AdaptiveMomentumState::new(time, next.exp_avg, next.exp_avg_sq);
         (next.parameter, Some(AdamState::new(momentum)))
     }

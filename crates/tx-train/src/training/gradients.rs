@@ -1,13 +1,14 @@
 //! Gradients of an update: loss, backward pass, gradient norm and clipping.
 
-use std::iter::once;
+use std::{iter::once, vec};
 
 use burn::{
+    backend::{Dispatch, tensor::FloatTensor},
     module::{Module, ModuleVisitor, Param},
     optim::{GradientsAccumulator, GradientsParams},
     tensor::{Device, Tensor, TensorData, Transaction},
 };
-use tx_model::kernels::sum_of_squares;
+use tx_model::kernels::{FlatTensors, launches::Phase, sum_of_squares};
 
 use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
 use crate::{
@@ -57,6 +58,8 @@ impl UpdateSettings<'_> {
 pub struct QueuedGradients {
     /// Gradients of the loss per target token, not clipped.
     pub gradients: GradientsParams,
+    /// Vectors of which the gradients are views, on devices that have kernels for them.
+    flat: Option<FlatTensors>,
     losses: Vec<BatchLoss>,
     /// Sum of squared gradients over all weights: `[1]`; `None` without gradients.
     squares: Option<Tensor<1>>,
@@ -98,12 +101,15 @@ pub fn compute_update<M: Trainable>(
     if settings.ranks.count() > 1 {
         return compute_on_ranks(model, batches, settings);
     }
-    let QueuedGradients { mut gradients, losses, squares, counts } =
+    let QueuedGradients { mut gradients, flat, losses, squares, counts } =
         queue(model, batches, settings);
     let (read, squares) = read(losses, squares);
     let norm = squares.sqrt();
     if let Some(factor) = clip_factor(norm, settings.clip_norm) {
-        model.visit(&mut Scale { gradients: &mut gradients, factor });
+        match flat {
+            Some(flat) => flat.scale(factor as f32),
+            None => model.visit(&mut Scale { gradients: &mut gradients, factor }),
+        }
     }
     let output = read.with_counts(&counts);
     UpdateGradients { gradients, output, norm, reducing: 0.0 }
@@ -146,9 +152,14 @@ fn queue<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
 ) -> QueuedGradients {
-    let (gradients, losses) = accumulate(model, batches, settings);
-    let squares = squared_norm(model, &gradients);
-    QueuedGradients { gradients, losses, squares, counts: settings.counts }
+    let (mut gradients, losses) = accumulate(model, batches, settings);
+    Phase::Norm.begin();
+    let flat = flatten(model, &mut gradients);
+    let squares = match &flat {
+        Some(flat) => Some(flat.sum_of_squares()),
+        None => squared_norm(model, &gradients),
+    };
+    QueuedGradients { gradients, flat, losses, squares, counts: settings.counts }
 }
 
 /// Adds up the numbers of tokens of `batches`.
@@ -188,7 +199,9 @@ fn accumulate<M: Trainable>(
             device.seed(seed);
         }
         let Replica { model, gradients } = &mut replicas[index];
+        Phase::Forward.begin();
         let loss = model.loss(batch);
+        Phase::Backward.begin();
         let mean = loss.sum.clone() / tokens as f64;
         // If LayerDrop skips all layers with trained weights, the loss depends on none.
         if mean.is_tracked() {
@@ -250,6 +263,16 @@ fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64)
     (output, squares.first().map_or(0.0, number))
 }
 
+/// Replaces the gradients by views of few vectors, if the device has kernels for them.
+fn flatten<M: Module>(model: &M, gradients: &mut GradientsParams) -> Option<FlatTensors> {
+    let mut collect = Collect { gradients, found: Vec::new() };
+    model.visit(&mut collect);
+    let mut found = collect.found;
+    let flat = FlatTensors::replacing(&mut found)?;
+    model.visit(&mut Replace { gradients, views: found.into_iter() });
+    Some(flat)
+}
+
 /// Sum of squared gradients over all weights: `[1]`; `None` without gradients.
 fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Tensor<1>> {
     let mut squares = Squares { gradients, sum: None };
@@ -262,6 +285,34 @@ fn squared_norm<M: Module>(model: &M, gradients: &GradientsParams) -> Option<Ten
 /// each weight separately.
 pub(super) fn clip_factor(norm: f64, clip_norm: f64) -> Option<f64> {
     (clip_norm > 0.0 && norm > clip_norm && norm.is_finite()).then(|| clip_norm / norm)
+}
+
+/// Visitor that collects all gradients.
+struct Collect<'a> {
+    gradients: &'a GradientsParams,
+    found: Vec<FloatTensor<Dispatch>>,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found.extend(self.gradients.get::<D>(param.id).map(Tensor::into_dispatch));
+    }
+}
+
+/// Visitor that replaces all gradients, in the order of [`Collect`].
+struct Replace<'a> {
+    gradients: &'a mut GradientsParams,
+    views: vec::IntoIter<FloatTensor<Dispatch>>,
+}
+
+impl ModuleVisitor for Replace<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.gradients.remove::<D>(param.id).is_some()
+            && let Some(view) = self.views.next()
+        {
+            self.gradients.register::<D>(param.id, Tensor::from_dispatch(view));
+        }
+    }
 }
 
 /// Visitor that adds up the squares of all gradients.

@@ -34,9 +34,10 @@ pub(crate) fn optimizer(config: &TrainConfig) -> ModuleOptimizer {
         groups.entry(group).or_default().push(path);
     }
     groups.remove(&Group::MOST);
-    let first = Group::MOST.add_to(None, ParamGroup::all(), train);
+    let adam = Adam::new(train);
+    let first = Group::MOST.add_to(None, ParamGroup::all(), train, &adam);
     groups.into_iter().fold(first, |optimizer, (group, paths)| {
-        group.add_to(Some(optimizer), ParamGroup::from_paths(paths), train)
+        group.add_to(Some(optimizer), ParamGroup::from_paths(paths), train, &adam)
     })
 }
 
@@ -68,12 +69,13 @@ impl Group {
         }
     }
 
-    /// Adds the optimizer of the weights `group`.
+    /// Adds the optimizer of the weights `group`. `adam` is an optimizer of the same model.
     fn add_to(
         self,
         optimizer: Option<ModuleOptimizer>,
         group: ParamGroup,
         train: &OptimizationConfig,
+        adam: &Adam,
     ) -> ModuleOptimizer {
         let weight_decay = if self.decays { train.weight_decay } else { 0.0 };
         let train = &OptimizationConfig { weight_decay, ..train.clone() };
@@ -85,10 +87,10 @@ impl Group {
         };
         match train.optimizer {
             OptimizerKind::Adam | OptimizerKind::AdamW => {
-                self.add(optimizer, group, Adam::new(train))
+                self.add(optimizer, group, adam.with_settings(train))
             }
             OptimizerKind::Muon if !self.is_hidden_matrix => {
-                self.add(optimizer, group, Adam::new(train))
+                self.add(optimizer, group, adam.with_settings(train))
             }
             OptimizerKind::Muon => {
                 let muon = MuonConfig::new()

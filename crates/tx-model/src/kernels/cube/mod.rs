@@ -1,0 +1,113 @@
+//! Fused kernels for Burn's CubeCL devices: GPUs through WGPU, Vulkan or CUDA.
+//!
+//! A kernel uses only what every adapter has: 32-bit floats, at most 256 units in a cube, 8 buffers, and
+//! no subgroups. Launches check bounds, so that a wrong index reads or writes nothing.
+
+#![allow(
+    clippy::too_many_arguments,
+    clippy::manual_div_ceil,
+    clippy::needless_range_loop,
+    reason = "a kernel has an argument for each buffer and number, and is in a subset of Rust"
+)]
+
+mod activation;
+pub mod adam;
+mod attention;
+mod cross_entropy;
+mod dropout;
+pub mod extension;
+pub mod flat;
+#[cfg(feature = "autodiff")]
+mod gradients;
+mod layer_norm;
+mod linear;
+mod sums;
+
+use burn::{
+    backend::{Cube, DispatchDevice, ops::FloatTensorOps},
+    tensor::{DType, Shape, Tensor},
+};
+use burn_cubecl::{
+    cubecl::{self, CubeCount, CubeDim, calculate_cube_count_elemwise, prelude::*},
+    ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+
+use super::AttentionInput;
+
+/// Units of a cube whose units work on elements of their own.
+const UNITS: u32 = 256;
+
+/// Returns `true` if the kernels take this tensor. Devices are equal whether or not they track
+/// gradients.
+pub(super) fn is_cube_f32<const D: usize>(x: &Tensor<D>) -> bool {
+    x.dtype() == DType::F32 && matches!(x.device().inner().as_dispatch(), DispatchDevice::Cube(_))
+}
+
+/// Returns `true` if the kernels take the sizes of this attention.
+pub(super) fn takes_attention(input: &AttentionInput) -> bool {
+    let ([_, _, queries, width], [_, _, keys, _]) = (input.queries.dims(), input.keys.dims());
+    is_cube_f32(&input.queries)
+        && (1..=attention::MAX_LEN).contains(&queries)
+        && (1..=attention::MAX_LEN).contains(&keys)
+        && input.values.dims()[3] == width
+}
+
+/// Unwraps a tensor that the kernels take and that tracks no gradients; `None` for any other.
+pub(super) fn unwrapped<const D: usize>(x: &Tensor<D>) -> Option<CubeTensor> {
+    is_cube_f32(x).then(|| x.clone().try_into_primitive::<Cube>().ok()).flatten()
+}
+
+/// Reverses [`unwrapped`].
+pub(super) fn wrapped<const D: usize>(x: CubeTensor) -> Tensor<D> {
+    Tensor::from_primitive::<Cube>(x)
+}
+
+/// Allocates a tensor without values on the device of `x`.
+fn empty(x: &CubeTensor, shape: Shape) -> CubeTensor {
+    empty_device_contiguous_dtype(x.client.clone(), x.device.clone(), shape, x.dtype)
+}
+
+/// Returns the number of rows and their length, if all dimensions but the last are flattened.
+fn rows(x: &CubeTensor) -> [usize; 2] {
+    let shape = x.meta.shape();
+    let width = shape[shape.num_dims() - 1];
+    [shape.num_elements() / width.max(1), width]
+}
+
+/// Returns `x` in another shape; copies it if its layout requires that.
+fn reshaped<const D: usize>(x: CubeTensor, shape: [usize; D]) -> CubeTensor {
+    Cube::float_reshape(x, Shape::new(shape))
+}
+
+/// Returns the arguments of a launch of at least `count` units.
+fn units(x: &CubeTensor, count: usize) -> (CubeCount, CubeDim) {
+    let dim = CubeDim::new_1d(UNITS);
+    (calculate_cube_count_elemwise(&x.client, count, dim), dim)
+}
+
+/// Adds up one number of each of the `units` units of a cube. Every unit gets the sum.
+#[cube]
+fn sum_over_units(own: f32, #[comptime] units: usize) -> f32 {
+    let mut all = Shared::<[f32]>::new_slice(units);
+    all[UNIT_POS as usize] = own;
+    sync_cube();
+    let mut sum = 0.0f32;
+    for unit in 0..units {
+        sum += all[unit];
+    }
+    sum
+}
+
+/// Returns the maximum of one number of each of the `units` units of a cube, to every unit.
+#[cube]
+fn max_over_units(own: f32, #[comptime] units: usize) -> f32 {
+    let mut all = Shared::<[f32]>::new_slice(units);
+    all[UNIT_POS as usize] = own;
+    sync_cube();
+    let mut highest = all[0];
+    for unit in 1..units {
+        highest = max(highest, all[unit]);
+    }
+    highest
+}

@@ -33,7 +33,8 @@ fn launches_of_an_update_do_not_grow() {
         builder.use_generated_without_files();
         let config = builder.build().unwrap();
         let updates = Updates { vocab: VocabSizes { source: 40, target: 40 }, pairs: 2, len: 5 };
-        let measured = updates.measure_on(&Alone, &config, &[device.clone()], 1).unwrap();
+        let measured =
+            updates.measure_on(&Alone, &config, std::slice::from_ref(&device), 1).unwrap();
         let launches = measured.launches.expect("launches of a CubeCL device");
         let found = Phase::ALL.map(|phase| {
             let kernels = launches.kernels(phase).filter(|(name, _)| *name != COPY);

@@ -48,7 +48,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
 
     let rows = [model.source_rows(), model.target_rows()];
     let names = settings.names();
-    let mut sides = found.read(&mut files, rows, names)?;
+    let sides = found.read(&mut files, rows, names)?;
     let languages = match &sides {
         Vocabularies::Own(_) => None,
         Vocabularies::Listed(_, languages) => languages.clone(),
@@ -57,14 +57,15 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let both = |it: &Languages| it.placement == LanguagePlacement::BothSides;
     let adds_eos = settings.add_source_eos || languages.as_ref().is_some_and(both);
     let ends = Ends { bos: settings.add_source_bos, eos: options.source_eos.unwrap_or(adds_eos) };
-    let (tokenizers, orders) = match &mut sides {
+    let (tokenizers, orders) = match &sides {
         Vocabularies::Own(tokenizers) => {
             let orders = [&tokenizers.source, &tokenizers.target].map(|tokenizer| {
                 (0..tokenizer.vocab_size() as u32).map(Some).collect::<Vec<_>>().into()
             });
             (tokenizers.clone(), orders)
         }
-        Vocabularies::Listed([source, target], _) => {
+        Vocabularies::Listed(sides, _) => {
+            let [source, target] = &**sides;
             check(target, names).map_err(problem)?;
             let tokenizers = Tokenizers {
                 source: source.tokenizer(ends)?,
@@ -131,7 +132,7 @@ fn notes(sides: &Vocabularies, ends: Ends, options: &ImportOptions) -> Vec<Strin
 }
 
 /// Names of the special tokens in the order of tx, of which `pad` may be absent.
-fn ordered<'a>([pad, bos, eos, unk]: [&'a str; 4]) -> [&'a str; SPECIAL_TOKENS.len()] {
+fn ordered([pad, bos, eos, unk]: [&str; 4]) -> [&str; SPECIAL_TOKENS.len()] {
     let mut names = [""; SPECIAL_TOKENS.len()];
     for (id, name) in [(PAD, pad), (BOS, bos), (EOS, eos), (UNK, unk)] {
         names[id as usize] = name;

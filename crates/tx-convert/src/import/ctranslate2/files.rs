@@ -50,7 +50,7 @@ pub(super) enum Vocabularies {
     /// Those of a bundle that tx exported.
     Own(Tokenizers),
     /// Those of other programs, with the languages that they have tokens of.
-    Listed([SideTokens; 2], Option<Languages>),
+    Listed(Box<[SideTokens; 2]>, Option<Languages>),
 }
 
 impl ModelFiles {
@@ -168,7 +168,8 @@ impl ModelFiles {
         };
         let [source, target]: [Vec<String>; 2] =
             lists.try_into().unwrap_or_else(|_| [Vec::new(), Vec::new()]);
-        Ok(Vocabularies::Listed([side(0, source)?, side(1, target)?], languages))
+        let sides = [side(0, source)?, side(1, target)?];
+        Ok(Vocabularies::Listed(sides.into(), languages))
     }
 }
 

@@ -182,6 +182,8 @@ fn packages_have_languages_and_search_options() {
         archive.start_file(*name, SimpleFileOptions::default()).unwrap();
         archive.write_all(content).unwrap();
     }
+    // Not needed, and deeper than systems permit.
+    archive.start_file("d/".repeat(2_000) + "d", SimpleFileOptions::default()).unwrap();
     let file = folder.path().join("en_it.argosmodel");
     fs::write(&file, archive.finish().unwrap().into_inner()).unwrap();
     for from in [folder.path().join("translate-en_it"), file] {

@@ -9,7 +9,7 @@ use std::{
 use super::{Placement, Priority};
 use crate::cancellation::Cancellation;
 
-/// What the queue knows of a call.
+/// Lengths of the texts of a call, and its demands on the queue.
 #[derive(Debug)]
 pub(super) struct Load {
     /// Bytes of the texts, longest first, so that the batch that takes the most memory runs first.

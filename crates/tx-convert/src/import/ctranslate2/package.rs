@@ -25,6 +25,9 @@ const MOST_BYTES: u64 = 8 << 30;
 const MOST_GROWTH: u64 = 64;
 /// Maximum number of files of a package.
 const MOST_FILES: usize = 4_096;
+/// Maximum number of parts of the path of a file that is used, as in `translate-en_it/model/model.bin`.
+/// Packages also have models for the division into sentences, in deeper folders.
+const DEEPEST: usize = 3;
 /// Name of the description of a package.
 const METADATA: &str = "metadata.json";
 /// Folder of the model in a package.
@@ -140,7 +143,8 @@ fn content(unpacked: &Path, from: &Path) -> Result<PathBuf, ConvertError> {
     })
 }
 
-/// Unpacks an archive. Files outside the folder, and more than the limits, are refused.
+/// Unpacks the files of an archive that a package needs. Files outside the folder, and more than the
+/// limits, are refused.
 fn unpack(path: &Path) -> Result<TempDir, ConvertError> {
     let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
     let most = regular_file(path)?.saturating_mul(MOST_GROWTH).min(MOST_BYTES);
@@ -157,7 +161,7 @@ fn unpack(path: &Path) -> Result<TempDir, ConvertError> {
         let Some(name) = member.enclosed_name() else {
             return Err(problem("a file in it has a path outside of it".to_owned()));
         };
-        if !member.is_file() {
+        if !member.is_file() || name.components().count() > DEEPEST {
             continue;
         }
         let target = folder.path().join(name);

@@ -308,8 +308,9 @@ impl Shared {
     ///
     /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
     fn push(self: &Arc<Self>, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
+        let (texts, placement) = (call.load().bytes.len(), call.load().placement);
         let mut state = self.state();
-        let (waiting, texts) = (state.queue.waiting(), call.load().bytes.len());
+        let waiting = state.queue.waiting();
         if state.is_closed {
             return Err(InferError::PoolClosed);
         }
@@ -317,8 +318,10 @@ impl Shared {
             return Err(InferError::QueueFull);
         }
         state.queue.push(call);
+        let free = self.threads.saturating_sub(state.running.len());
         drop(state);
-        self.wake();
+        // All at once: one after the other, the last one starts late.
+        self.wake(if placement.is_parallel() { texts.min(free) } else { 1 });
         Ok(())
     }
 
@@ -356,25 +359,27 @@ impl Shared {
         if is_overtaking {
             self.state().overtaking -= 1;
         } else if self.finish(running) {
-            self.wake();
+            self.wake(1);
         }
         self.idle.notify_all();
         true
     }
 
-    /// Wakes a thread of the pool.
-    fn wake(self: &Arc<Self>) {
+    /// Wakes threads of the pool.
+    fn wake(self: &Arc<Self>, count: usize) {
         let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
-        let shared = self.clone();
-        match self.pool.get_or_init(new) {
-            Some(pool) => pool.spawn(move || {
-                // A thread that waits for parts of its product leaves the batch to another one.
-                if !shared.work() && shared.state().can_start(shared.threads) {
-                    shared.wake();
+        for _ in 0..count {
+            let shared = self.clone();
+            match self.pool.get_or_init(new) {
+                Some(pool) => pool.spawn(move || {
+                    // A thread that waits for parts of its product leaves the batch to another one.
+                    if !shared.work() && shared.state().can_start(shared.threads) {
+                        shared.wake(1);
+                    }
+                }),
+                None => {
+                    shared.work();
                 }
-            }),
-            None => {
-                shared.work();
             }
         }
     }
@@ -385,27 +390,17 @@ impl Shared {
         if IN_BATCH.replace(true) {
             return false;
         }
-        while let Some((batch, running)) = self.take() {
+        loop {
+            let Some((batch, running)) = self.state().take(self.threads) else { break };
             self.run(&batch);
-            self.finish(running);
+            // The others could not start beside a batch that uses all threads.
+            if self.finish(running) && !running.placement.is_parallel() {
+                self.wake(self.threads - 1);
+            }
         }
         IN_BATCH.set(false);
         self.idle.notify_all();
         true
-    }
-
-    /// Takes the next batch, and wakes another thread if there is one more.
-    ///
-    /// If all threads work on batches, they return here.
-    fn take(self: &Arc<Self>) -> Option<(Batch, Running)> {
-        let mut state = self.state();
-        let taken = state.take(self.threads)?;
-        let has_more = state.can_start(self.threads);
-        drop(state);
-        if has_more {
-            self.wake();
-        }
-        Some(taken)
     }
 
     /// Works on a batch on this thread.

@@ -9,7 +9,7 @@ use pulp::{Arch, Simd, WithSimd};
 use tx_kernels::{formulas::exp_shifted, prefetch::prefetch, vector::LANES};
 use tx_model::{
     config::{ModelConfig, Positions},
-    position_formulas::{relative_row, rotary_angle},
+    position_formulas::{relative_row, rotary_wavelengths},
 };
 
 use crate::{linear::Linear, source::Packer};
@@ -32,8 +32,8 @@ pub(crate) struct PackedAttention {
 enum AttentionPositions {
     /// No encoding: cross-attention, and encodings that are added to the embeddings.
     None,
-    /// Queries and keys are rotated by their position.
-    Rotary,
+    /// Queries and keys are rotated by their position, with wavelengths (divided by 2π) `[D / 2]`.
+    Rotary(Vec<f64>),
     /// Bias per clipped distance and head, `[2k + 1, H]`.
     Relative(Vec<f32>),
 }
@@ -110,7 +110,9 @@ impl PackedAttention {
                 Positions::Sinusoidal | Positions::Learned | Positions::None => {
                     AttentionPositions::None
                 }
-                Positions::Rotary => AttentionPositions::Rotary,
+                Positions::Rotary => {
+                    AttentionPositions::Rotary(rotary_wavelengths(d_model / n_heads))
+                }
                 Positions::Relative => {
                     let table = packer.weight(&format!("{name}.relative"));
                     AttentionPositions::Relative(table.into_owned())
@@ -155,9 +157,7 @@ impl PackedAttention {
     /// Computes the angles for rows at these positions; empty if positions are not rotary.
     pub(crate) fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
         match &self.positions {
-            AttentionPositions::Rotary => {
-                Rotation::new(positions, self.query.outputs() / self.n_heads)
-            }
+            AttentionPositions::Rotary(wavelengths) => Rotation::new(positions, wavelengths),
             AttentionPositions::None | AttentionPositions::Relative(_) => Rotation::default(),
         }
     }
@@ -169,7 +169,7 @@ impl PackedAttention {
     /// - `queries`: `[rows, M]`; `keys_values`: `[rows, 2M]`; `rotation`: of the same rows
     pub(crate) fn rotate(&self, queries: &mut [f32], keys_values: &mut [f32], rotation: &Rotation) {
         match &self.positions {
-            AttentionPositions::Rotary => {}
+            AttentionPositions::Rotary(_) => {}
             AttentionPositions::None | AttentionPositions::Relative(_) => return,
         }
         let d_model = self.query.outputs();
@@ -282,7 +282,7 @@ impl WithSimd for Attend<'_> {
             }
         }
         match &attention.positions {
-            AttentionPositions::None | AttentionPositions::Rotary => {}
+            AttentionPositions::None | AttentionPositions::Rotary(_) => {}
             AttentionPositions::Relative(table) => {
                 for key in 0..slots.len() {
                     let bias = &table[relative_row(position, key) * n_heads..][..n_heads];
@@ -363,12 +363,18 @@ pub(crate) struct Rotation {
 
 impl Rotation {
     /// Computes a row for each position.
-    fn new(positions: impl Iterator<Item = usize>, d_head: usize) -> Self {
-        let pairs = d_head / 2;
-        let turns = positions
-            .flat_map(|position| (0..pairs).map(move |pair| rotary_angle(position, pair, d_head)))
-            .map(|angle| (angle.cos() as f32, angle.sin() as f32))
-            .collect();
+    fn new(positions: impl Iterator<Item = usize>, wavelengths: &[f64]) -> Self {
+        let (mut turns, pairs) = (Vec::new(), wavelengths.len());
+        let mut previous = None;
+        for position in positions {
+            // All rows of a decoding step are at one position.
+            if previous.replace(position) == Some(position) {
+                turns.extend_from_within(turns.len() - pairs..);
+                continue;
+            }
+            let angles = wavelengths.iter().map(|wavelength| position as f64 / wavelength);
+            turns.extend(angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)));
+        }
         Self { turns, pairs }
     }
 

@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Positions},
-    position_formulas::{relative_row, rotary_angle, sinusoids},
+    position_formulas::{relative_row, rotary_wavelengths, sinusoids},
 };
 
 /// Positional encoding that is added to the embeddings, for the configurations that have one.
@@ -105,13 +105,14 @@ impl PositionTables {
         match positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
             Positions::Rotary => {
-                let half = d_head / 2;
+                let wavelengths = rotary_wavelengths(d_head);
                 let angles: Vec<f64> = queries
-                    .flat_map(|query| (0..half).map(move |pair| rotary_angle(query, pair, d_head)))
+                    .flat_map(|query| wavelengths.iter().map(move |length| query as f64 / length))
                     .collect();
                 let cosines = angles.iter().map(|angle| angle.cos() as f32);
                 let sines = angles.iter().map(|angle| angle.sin() as f32);
-                let table = TensorData::new(cosines.chain(sines).collect(), [2, 1, len, half]);
+                let table =
+                    TensorData::new(cosines.chain(sines).collect(), [2, 1, len, wavelengths.len()]);
                 Self::Rotary(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
             }
             Positions::Relative => {

@@ -58,10 +58,10 @@ impl ModelConfig {
     }
 }
 
-/// Angle by which rotary positions rotate feature pair `pair` of a head (Su et al. 2021):
-/// `position / 10000^(2 pair / d_head)`, in radians.
-pub fn rotary_angle(position: usize, pair: usize, d_head: usize) -> f64 {
-    position as f64 / wavelength(pair, d_head)
+/// Wavelengths of rotary positions (Su et al. 2021), divided by 2π: `10000^(2 i / d_head)` for pair `i`
+/// of the features of a head. A position rotates the pair by `position / wavelength` radians.
+pub fn rotary_wavelengths(d_head: usize) -> Vec<f64> {
+    (0..d_head / 2).map(|pair| wavelength(pair, d_head)).collect()
 }
 
 /// Row of the table of relative biases for a query and a key at these positions.

@@ -1,8 +1,11 @@
 //! Threads and their queue, which calls and models share.
 //!
-//! A pool owns threads of rayon and one fair queue of texts. A thread takes one batch at a time, which
-//! may mix texts of several calls. Threads without a batch take parts of the other threads' matrix
-//! products, as rayon distributes them, unless the model is too small for that.
+//! A pool owns threads and one fair queue of texts. A thread takes one batch at a time, which may mix
+//! texts of several calls. If the model is large enough, threads without a batch take parts of the other
+//! threads' matrix products, as rayon distributes them. The batches of other models have threads of
+//! their own, which sleep as soon as no text waits: threads of rayon search for work before they sleep,
+//! which takes time from the threads of a server. No more batches run at the same time than the
+//! pool has threads.
 //!
 //! The caller's own thread runs a call of one batch if a batch may start and its products are too small
 //! to be shared: handing it over takes longer than a helper saves. While all threads work on batches
@@ -20,18 +23,18 @@ mod fair_queue;
 mod in_order;
 mod load;
 mod placement;
+mod threads;
 
 use std::{
     cell::Cell,
     fmt, panic,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         mpsc::{self, Sender},
     },
     time::{Duration, Instant},
 };
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use tx_kernels::packed_matrix::without_helpers;
 
 use crate::{cancellation::Cancellation, error::InferError};
@@ -40,7 +43,9 @@ use call::{AnyCall, Call};
 pub(crate) use call::{Encoded, Results, Task};
 use fair_queue::{Batch, FairQueue};
 pub(crate) use in_order::InOrder;
+use load::Load;
 pub(crate) use placement::Placement;
+use threads::Threads;
 
 thread_local! {
     /// Whether this thread is working on a batch.
@@ -86,13 +91,11 @@ pub trait Observer: Send + Sync {
 }
 
 struct Shared {
-    threads: usize,
+    threads: Threads,
     observer: Option<Arc<dyn Observer>>,
     state: Mutex<State>,
     /// Is notified when a thread has nothing left to do.
     idle: Condvar,
-    /// `None` if the system cannot start threads.
-    pool: OnceLock<Option<ThreadPool>>,
 }
 
 /// A call does not wait for batches that are at least this many times as large as the call.
@@ -151,13 +154,13 @@ impl Pool {
     /// Reports all batches to `observer`. The result no longer shares its threads with clones of
     /// `self`.
     pub fn with_observer(self, observer: Arc<dyn Observer>) -> Self {
-        let shared = Arc::new(Shared::new(self.shared.threads, Some(observer)));
+        let shared = Arc::new(Shared::new(self.threads(), Some(observer)));
         Self { shared, ..self }
     }
 
     /// Number of threads.
     pub fn threads(&self) -> usize {
-        self.shared.threads
+        self.shared.threads.count()
     }
 
     /// Maximum number of tokens of a batch.
@@ -185,7 +188,7 @@ impl Pool {
     /// Returns `true` if the threads have started.
     #[cfg(test)]
     pub(crate) fn has_started(&self) -> bool {
-        self.shared.pool.get().is_some()
+        self.shared.threads.have_started()
     }
 
     /// Puts texts, with their indices, into the queue. The threads of the pool pass the results of
@@ -289,8 +292,8 @@ impl<T> Drop for HangUp<T> {
 
 impl Shared {
     fn new(threads: usize, observer: Option<Arc<dyn Observer>>) -> Self {
-        let (state, idle, pool) = Default::default();
-        Self { threads, observer, state, idle, pool }
+        let (state, idle) = Default::default();
+        Self { threads: Threads::new(threads), observer, state, idle }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -308,7 +311,8 @@ impl Shared {
     ///
     /// [`InferError::QueueFull`] and [`InferError::PoolClosed`].
     fn push(self: &Arc<Self>, call: Arc<dyn AnyCall>, max: usize) -> Result<(), InferError> {
-        let (texts, placement) = (call.load().bytes.len(), call.load().placement);
+        let Load { bytes, placement, is_shared, .. } = call.load();
+        let (texts, placement, is_shared) = (bytes.len(), *placement, *is_shared);
         let mut state = self.state();
         let waiting = state.queue.waiting();
         if state.is_closed {
@@ -318,10 +322,10 @@ impl Shared {
             return Err(InferError::QueueFull);
         }
         state.queue.push(call);
-        let free = self.threads.saturating_sub(state.running.len());
+        let free = self.threads.count().saturating_sub(state.running.len());
         drop(state);
-        // All at once: one after the other, the last one starts late.
-        self.wake(if placement.is_parallel() { texts.min(free) } else { 1 });
+        // Threads of rayon wake all at once: one after the other, the last one starts late.
+        self.wake(if placement.is_parallel() && is_shared { texts.min(free) } else { 1 });
         Ok(())
     }
 
@@ -331,6 +335,7 @@ impl Shared {
     fn run_here(self: &Arc<Self>, call: &Arc<dyn AnyCall>) -> bool {
         let load = call.load();
         let (size, texts, placement) = (load.size(), load.bytes.len(), load.placement);
+        let threads = self.threads.count();
         let running = Running { size, texts, placement };
         let mut queue = FairQueue::default();
         queue.push(call.clone());
@@ -338,15 +343,15 @@ impl Shared {
         if !placement.is_parallel() || state.is_closed {
             return false;
         }
-        let is_free = state.running.len() < self.threads && state.queue.waiting() == 0;
+        let is_free = state.running.len() < threads && state.queue.waiting() == 0;
         let mut next = None;
         if is_free && !load.is_shared {
-            next = queue.take(state.texts(), self.threads, true);
+            next = queue.take(state.texts(), threads, true);
             if next.is_none() || queue.waiting() > 0 {
                 return false;
             }
             state.running.push(running);
-        } else if state.is_overtaken_by(size, self.threads) {
+        } else if state.is_overtaken_by(size, threads) {
             state.overtaking += 1;
         } else {
             return false;
@@ -365,42 +370,55 @@ impl Shared {
         true
     }
 
-    /// Wakes threads of the pool.
+    /// Wakes threads for the next batch, and others that may follow it.
     fn wake(self: &Arc<Self>, count: usize) {
-        let new = || ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
+        let Some(is_shared) = self.next_is_shared() else { return };
         for _ in 0..count {
             let shared = self.clone();
-            match self.pool.get_or_init(new) {
-                Some(pool) => pool.spawn(move || {
-                    // A thread that waits for parts of its product leaves the batch to another one.
-                    if !shared.work() && shared.state().can_start(shared.threads) {
-                        shared.wake(1);
-                    }
-                }),
-                None => {
-                    shared.work();
+            self.threads.spawn(is_shared, move || {
+                // A thread that waits for parts of its product leaves the batch to another one.
+                if !shared.work(is_shared) {
+                    shared.wake(1);
                 }
-            }
+            });
         }
     }
 
-    /// Works until there is nothing left to take. Returns `false` if this thread works on a batch
+    /// Returns whether the next batch that can start is faster when other threads take parts of it.
+    fn next_is_shared(&self) -> Option<bool> {
+        self.state().next_is_shared(self.threads.count())
+    }
+
+    /// Works until there is nothing left to take, or the next batch is for other threads. Returns
+    /// `false` if another thread must be woken: for that reason, or because this one works on a batch
     /// already.
-    fn work(self: &Arc<Self>) -> bool {
+    fn work(self: &Arc<Self>, is_shared: bool) -> bool {
         if IN_BATCH.replace(true) {
             return false;
         }
-        loop {
-            let Some((batch, running)) = self.state().take(self.threads) else { break };
+        let is_done = loop {
+            let mut state = self.state();
+            match state.next_is_shared(self.threads.count()) {
+                None => break true,
+                Some(other) if other != is_shared => break false,
+                Some(_) => {}
+            }
+            let Some((batch, running)) = state.take(self.threads.count()) else { break true };
+            let has_next = state.can_start(self.threads.count());
+            drop(state);
+            // This thread's processor is busy now, so that the other thread starts on another one.
+            if has_next && !is_shared {
+                self.wake(1);
+            }
             self.run(&batch);
             // The others could not start beside a batch that uses all threads.
             if self.finish(running) && !running.placement.is_parallel() {
-                self.wake(self.threads - 1);
+                self.wake(self.threads.count() - 1);
             }
-        }
+        };
         IN_BATCH.set(false);
         self.idle.notify_all();
-        true
+        is_done
     }
 
     /// Works on a batch on this thread.
@@ -429,7 +447,7 @@ impl Shared {
         if let Some(index) = state.running.iter().position(|running| *running == batch) {
             state.running.swap_remove(index);
         }
-        state.can_start(self.threads)
+        state.can_start(self.threads.count())
     }
 }
 
@@ -449,7 +467,16 @@ impl State {
 
     /// Returns `true` if a thread can take a batch.
     fn can_start(&self, threads: usize) -> bool {
-        self.running.len() < threads && self.queue.has_next(self.is_alone())
+        self.next_is_shared(threads).is_some()
+    }
+
+    /// Returns whether the next batch is faster when other threads take parts of it; `None` if no batch
+    /// can start.
+    fn next_is_shared(&self, threads: usize) -> Option<bool> {
+        if self.running.len() >= threads {
+            return None;
+        }
+        self.queue.next(self.is_alone()).map(|load| load.is_shared)
     }
 
     /// Number of texts that are worked on.
@@ -474,7 +501,7 @@ impl State {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("threads", &self.threads).finish_non_exhaustive()
+        f.debug_struct("Shared").field("threads", &self.threads.count()).finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Texts are taken by fair queuing: each call has a virtual time, which its texts advance by their
 //! work, and the text of the call with the earliest virtual time is next. A new call starts at the
-//! time of the latest batch, so that a short one does not wait for a long one. The texts of a
+//! time of the queue, so that a short one does not wait for a long one. The time of the queue is that of
+//! the latest text, and advances at least by the work for each text divided by the number of calls, so
+//! that a long call does not wait for all short ones that arrive later. The texts of a
 //! [bulk](super::Priority::Bulk) call advance its time faster.
 //!
 //! A batch has texts of calls that fit together, as far as its limits allow, and at most the share
@@ -10,7 +12,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::call::AnyCall;
+use super::{call::AnyCall, load::Load};
 
 /// Texts that wait.
 #[derive(Default)]
@@ -19,10 +21,15 @@ pub(super) struct FairQueue {
     groups: Vec<Group>,
     /// Number of texts.
     waiting: usize,
-    /// Virtual time of the latest batch.
+    /// Virtual time, in [units](UNIT).
     now: u64,
+    /// Virtual time that the latest text takes, if all calls progress at the same speed.
+    step: u64,
     next_id: u64,
 }
+
+/// Virtual time of a token. It can be divided by the number of calls.
+const UNIT: u64 = 1 << 16;
 
 /// Calls by virtual time, then by age.
 #[derive(Default)]
@@ -50,9 +57,10 @@ impl FairQueue {
         self.waiting
     }
 
-    /// Returns `true` if [`take`](Self::take) finds a text.
-    pub(super) fn has_next(&self, is_alone: bool) -> bool {
-        self.next_group(is_alone).is_some()
+    /// The call from which [`take`](Self::take) takes first, unless it is canceled.
+    pub(super) fn next(&self, is_alone: bool) -> Option<&Load> {
+        let (_, first) = self.groups[self.next_group(is_alone)?].first()?;
+        Some(first.call.load())
     }
 
     /// Adds the texts of a call.
@@ -99,6 +107,7 @@ impl FairQueue {
 
     /// Takes the next texts of a group; none if all its calls are canceled.
     fn take_from(&mut self, index: usize, parallel_share: usize) -> Batch {
+        let calls = self.groups.iter().map(|group| group.calls.len() as u64).sum::<u64>().max(1);
         let group = &mut self.groups[index];
         let mut batch = Batch { texts: Vec::new(), size: 0 };
         let mut longest = 0;
@@ -118,10 +127,12 @@ impl FairQueue {
             longest = longest.max(tokens);
             let size = load.limits.size(tokens);
             batch.size = batch.size.saturating_add(size);
-            self.now = self.now.max(time);
+            let duration = (size as u64).saturating_mul(UNIT);
+            self.now = self.now.saturating_add(self.step).max(time);
+            self.step = duration / calls;
             self.waiting -= 1;
             if next + 1 < load.bytes.len() {
-                let end = time.saturating_add((size as u64).saturating_mul(load.priority.cost()));
+                let end = time.saturating_add(duration.saturating_mul(load.priority.cost()));
                 let waiting = Waiting { call: call.clone(), next: next + 1 };
                 group.calls.insert((end, id), waiting);
             }
@@ -200,6 +211,23 @@ mod tests {
         // The long call is at time 22, the short one at 11. Three texts of up to 11 tokens are too many.
         assert_eq!(taken(&mut queue, 0, 1), [(4, 0), (40, 2)]);
         assert_eq!(queue.waiting(), 7);
+    }
+
+    /// By hand: texts of 40 and 41 letters count as 11 tokens. A long call and a short one wait whenever a
+    /// text is taken, so that the time of the queue advances by 5.5. The texts of the long call start
+    /// at 0, 11, 22 and 33, the short calls at 0, 5.5, 11, 22 and 33, where the older call is first.
+    #[test]
+    fn a_long_call_passes_short_ones_that_arrive_later() {
+        let mut queue = FairQueue::default();
+        queue.push(Letters::of_lengths(&[40; 4]).call(0));
+        let mut order = vec![41];
+        while order.len() < 9 {
+            if order.last() == Some(&41) {
+                queue.push(Letters::of_lengths(&[41]).call(0));
+            }
+            order.extend(taken(&mut queue, 0, 1).first().map(|(bytes, _)| *bytes));
+        }
+        assert_eq!(order[1..], [40, 41, 41, 40, 41, 40, 41, 40]);
     }
 
     /// Two threads wait when a call of five texts arrives. While both work, one of seven texts

@@ -75,8 +75,8 @@ impl Task for Letters {
         self.is_shared
     }
 
-    fn fits(&self, _other: &Self) -> bool {
-        self.placement.is_parallel()
+    fn fits(&self, other: &Self) -> bool {
+        self.placement.is_parallel() && self.is_shared == other.is_shared
     }
 
     fn encode(&self, _text: &(usize, usize)) -> Result<(), InferError> {
@@ -244,6 +244,37 @@ fn batches_in_progress_are_limited() {
         });
         assert!((1..=limit).contains(&most.load(Ordering::SeqCst)));
     }
+}
+
+/// Batches that share products run on other threads than those that do not, but no more than two at a
+/// time.
+#[test]
+fn calls_of_models_of_both_kinds_share_a_pool() {
+    let (pool, running) = (pool(2), Arc::new(AtomicUsize::new(0)));
+    thread::scope(|scope| {
+        for is_shared in [true, false, true, false] {
+            let (pool, running) = (&pool, &running);
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let running = running.clone();
+                    let work = move |_| {
+                        assert!(running.fetch_add(1, Ordering::SeqCst) < 2);
+                        thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                    };
+                    let call = Letters { is_shared, ..Letters::working(3, work) };
+                    let mut count = 0;
+                    receive(pool, call, never(), |ready| {
+                        count += ready.len();
+                        Ok(())
+                    })
+                    .unwrap();
+                    assert_eq!(count, 3);
+                }
+            });
+        }
+    });
+    pool.wait();
 }
 
 /// The long call is in its first of 50 batches when the short one comes. The short one's batch runs

@@ -37,8 +37,7 @@ pub struct ImportArgs {
     )]
     pub format: Format,
 
-    /// Attention heads of a checkpoint of the tutorial, which does not contain their number [default:
-    /// 8, as in the tutorial]
+    /// Attention heads of a file of PyTorch, which does not contain their number [default: 8]
     #[arg(long, value_name = "N")]
     pub heads: Option<usize>,
 
@@ -51,7 +50,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "LANG", requires = "source_language")]
     pub target_language: Option<String>,
 
-    /// Whether sources of a model of CTranslate2 end with `<eos>` [default: as its `config.json` says]
+    /// Whether sources of a model of CTranslate2 or `nn.Transformer` end with `<eos>` [default: as
+    /// `config.json` of CTranslate2 says, otherwise true]
     #[arg(long, value_name = "BOOL")]
     pub source_eos: Option<bool>,
 

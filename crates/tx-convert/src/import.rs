@@ -19,6 +19,7 @@ pub use crate::source_files::{License, SourceFile};
 use crate::{error::ConvertError, source_files::SourceFiles};
 
 mod side_tokens;
+mod sinusoids;
 mod weight_map;
 
 mod detect;
@@ -26,6 +27,7 @@ mod report;
 
 mod ctranslate2;
 mod marian;
+mod pytorch;
 mod transformers;
 mod tutorial;
 
@@ -43,17 +45,20 @@ pub enum ImportFormat {
     Marian,
     /// Folder of CTranslate2 with `model.bin`, or a package of Argos Translate.
     CTranslate2,
+    /// File of PyTorch with the weights of a model around `nn.Transformer`.
+    PyTorchTransformer,
     /// Checkpoint `.pt` of the tutorial "Coding a Transformer from scratch".
     TutorialCheckpoint,
 }
 
 impl ImportFormat {
     /// All formats.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::TransformersMarian,
         Self::TransformersM2m100,
         Self::Marian,
         Self::CTranslate2,
+        Self::PyTorchTransformer,
         Self::TutorialCheckpoint,
     ];
 
@@ -64,6 +69,7 @@ impl ImportFormat {
             Self::TransformersM2m100 => "transformers-m2m100",
             Self::Marian => "marian",
             Self::CTranslate2 => "ctranslate2",
+            Self::PyTorchTransformer => "pytorch-transformer",
             Self::TutorialCheckpoint => "tutorial-checkpoint",
         }
     }
@@ -87,14 +93,16 @@ impl FromStr for ImportFormat {
 /// Properties of a model that its files do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Attention heads of a tutorial checkpoint; 8, as in the tutorial, by default.
+    /// Attention heads of a file of PyTorch, which does not contain their number; by default 8, as in
+    /// the tutorial and in `nn.Transformer`.
     pub heads: Option<usize>,
     /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
     /// needed if both languages have the same number of tokens.
     pub source_language: Option<String>,
     /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
     pub target_language: Option<String>,
-    /// Whether sources of a model of CTranslate2 end with `<eos>`; as in its `config.json` by default.
+    /// Whether sources end with `<eos>`. By default, those of a model of CTranslate2 do if its
+    /// `config.json` says so, and those of `nn.Transformer` do.
     pub source_eos: Option<bool>,
 }
 
@@ -131,6 +139,7 @@ pub fn import_with(
         ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
         ImportFormat::Marian => marian::read(from),
         ImportFormat::CTranslate2 => ctranslate2::read(from, options),
+        ImportFormat::PyTorchTransformer => pytorch::read(from, options),
         ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
     }
 }

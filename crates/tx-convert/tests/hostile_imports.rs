@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 15] = [
+const MODELS: [&[&str]; 17] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -119,6 +119,12 @@ const MODELS: [&[&str]; 15] = [
     ],
     &["tutorial/first/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
     &["tutorial/last/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
+    &[
+        "pytorch/tutorial/model.pt",
+        "pytorch/tutorial/source_vocabulary.txt",
+        "pytorch/tutorial/target_vocabulary.txt",
+    ],
+    &["pytorch/tied/mapping.toml", "pytorch/tied/model.pt", "pytorch/tied/shared_vocabulary.json"],
     &[
         "ctranslate2/pre/model.bin",
         "ctranslate2/pre/config.json",

@@ -114,7 +114,7 @@ fn notes(sides: &Vocabularies, ends: Ends, options: &ImportOptions) -> Vec<Strin
              the parts"
                 .to_owned(),
         );
-    } else if sides.iter().any(|side| !side.has_model()) {
+    } else if sides.iter().any(SideTokens::has_words) {
         notes.push(
             "the folder has no SentencePiece model, so texts are divided at spaces: divide them as \
              for the training of the model"

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use super::{
     ImportFormat,
     ctranslate2::{MODEL, Package},
+    pytorch,
+    tutorial::checkpoint,
 };
 use crate::{
     error::ConvertError,
@@ -35,7 +37,7 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
         return match Content::of(from)? {
             Content::PyTorch if Package::is_file(from) => Ok(ImportFormat::CTranslate2),
             Content::Npz => Ok(ImportFormat::Marian),
-            Content::PyTorch => Ok(ImportFormat::TutorialCheckpoint),
+            Content::PyTorch => Ok(of_pytorch(from)),
             Content::Other => Err(unknown(
                 "it is no `.npz`, no file of PyTorch and no package of Argos Translate".to_owned(),
             )),
@@ -62,9 +64,17 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     if contents.contains(&Content::Npz) {
         Ok(ImportFormat::Marian)
     } else if contents.contains(&Content::PyTorch) {
-        Ok(ImportFormat::TutorialCheckpoint)
+        Ok(of_pytorch(&checkpoint(from, &mut Vec::new())?))
     } else {
         Err(unknown("it has no `config.json`, no `model.bin`, no `.npz` and no `.pt`".to_owned()))
+    }
+}
+
+/// Format of a file of PyTorch.
+fn of_pytorch(checkpoint: &Path) -> ImportFormat {
+    match pytorch::is_transformer(checkpoint) {
+        true => ImportFormat::PyTorchTransformer,
+        false => ImportFormat::TutorialCheckpoint,
     }
 }
 

@@ -12,7 +12,7 @@ use tx_text::{
 };
 
 use super::{transformers::languages::is_marian, weight_map::RowOrder};
-use crate::error::ConvertError;
+use crate::{error::ConvertError, source_files::SourceFiles};
 
 /// End of a part of a word that another part follows, in vocabularies of subword-nmt.
 const MARK: &str = "@@";
@@ -23,8 +23,17 @@ pub(super) struct Listed {
     pub(super) tokens: Vec<String>,
     /// Tokens that no text becomes.
     pub(super) special: Vec<String>,
-    /// SentencePiece model that divides text; without one, text is divided at spaces.
-    pub(super) model: Option<Vec<u8>>,
+    pub(super) division: Division,
+}
+
+/// Division of a text into tokens.
+pub(super) enum Division {
+    /// At spaces.
+    Words,
+    /// Into characters, spaces included.
+    Characters,
+    /// By a SentencePiece model.
+    SentencePiece(Vec<u8>),
 }
 
 /// Tokens of one side.
@@ -35,8 +44,8 @@ pub(super) struct SideTokens {
     special: Vec<String>,
     /// For each id of the bundle, the row of the embedding.
     pub(super) order: RowOrder,
-    /// SentencePiece model, and the file of the tokens.
-    model: Option<Vec<u8>>,
+    division: Division,
+    /// File of the tokens.
     path: PathBuf,
 }
 
@@ -54,7 +63,7 @@ impl SideTokens {
         names: [&str; SPECIAL_TOKENS.len()],
         path: &Path,
     ) -> Result<Self, String> {
-        let Listed { tokens, mut special, model } = listed;
+        let Listed { tokens, mut special, division } = listed;
         if tokens.len() > rows {
             let count = tokens.len();
             return Err(format!("it has {count} tokens, and the embedding has {rows} rows"));
@@ -88,12 +97,15 @@ impl SideTokens {
             ours.push(name);
             order.push(Some(row));
         }
-        Ok(Self { order: order.into(), tokens: ours, special, model, path: path.to_owned() })
+        Ok(Self { order: order.into(), tokens: ours, special, division, path: path.to_owned() })
     }
 
-    /// Whether a SentencePiece model divides text.
-    pub(super) fn has_model(&self) -> bool {
-        self.model.is_some()
+    /// Returns `true` if text is divided at spaces.
+    pub(super) fn has_words(&self) -> bool {
+        match self.division {
+            Division::Words => true,
+            Division::Characters | Division::SentencePiece(_) => false,
+        }
     }
 
     /// Whether the file has a special token of tx.
@@ -103,7 +115,7 @@ impl SideTokens {
 
     /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
     pub(super) fn has_marked_parts(&self) -> bool {
-        self.model.is_none() && self.tokens.iter().any(|token| token.ends_with(MARK))
+        self.has_words() && self.tokens.iter().any(|token| token.ends_with(MARK))
     }
 
     /// Returns the tokenizer, with special tokens around a text.
@@ -117,15 +129,15 @@ impl SideTokens {
             problem: error.to_string(),
         };
         let Self { tokens, special, .. } = self;
-        match &self.model {
-            Some(model) => {
+        match &self.division {
+            Division::SentencePiece(model) => {
                 // Text may start with the token of a language of OPUS-MT.
                 let leading_code = special.iter().any(|token| is_marian(token));
                 let vocabulary = SentencePieceVocabulary { tokens, special, leading_code, ends };
                 Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
             }
-            None => {
-                let json = words(tokens).to_string();
+            Division::Words | Division::Characters => {
+                let json = json(tokens, &self.division).to_string();
                 Tokenizer::from_json(json.as_bytes(), &self.path)
                     .and_then(|tokenizer| tokenizer.with_ends(ends))
                     .map_err(problem)
@@ -134,8 +146,24 @@ impl SideTokens {
     }
 }
 
-/// A `tokenizer.json` that divides text at spaces.
-fn words(tokens: &[String]) -> Value {
+/// A `tokenizer.json` that divides text at spaces or into characters.
+fn json(tokens: &[String], division: &Division) -> Value {
+    let (pattern, decoder) = match division {
+        Division::Characters => (json!({ "Regex": "(?s)." }), json!({ "type": "Fuse" })),
+        // A word that looks like a special token is divided, so that it does not become the token.
+        Division::Words | Division::SentencePiece(_) => {
+            (json!({ "Regex": "<(?=(pad|bos|eos)>)" }), Value::Null)
+        }
+    };
+    let split = json!({
+        "type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": false,
+    });
+    let pre_tokenizers = match division {
+        Division::Characters => vec![split],
+        Division::Words | Division::SentencePiece(_) => {
+            vec![json!({ "type": "WhitespaceSplit" }), split]
+        }
+    };
     let added: Vec<Value> = SPECIAL_TOKENS
         .iter()
         .enumerate()
@@ -152,14 +180,7 @@ fn words(tokens: &[String]) -> Value {
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
         "normalizer": null,
-        // A word that looks like a special token is divided, so that it does not become the token.
-        "pre_tokenizer": { "type": "Sequence", "pretokenizers": [
-            { "type": "WhitespaceSplit" },
-            {
-                "type": "Split", "pattern": { "Regex": "<(?=(pad|bos|eos)>)" },
-                "behavior": "Isolated", "invert": false,
-            },
-        ] },
+        "pre_tokenizer": { "type": "Sequence", "pretokenizers": pre_tokenizers },
         "post_processor": {
             "type": "TemplateProcessing",
             "single": [
@@ -169,9 +190,54 @@ fn words(tokens: &[String]) -> Value {
             "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
             "special_tokens": { eos: { "id": eos, "ids": [EOS], "tokens": [eos] } },
         },
-        "decoder": null,
+        "decoder": decoder,
         "model": {
             "type": "WordLevel", "vocab": vocab, "unk_token": SPECIAL_TOKENS[UNK as usize],
         },
     })
+}
+
+/// Vocabularies of both sides in a folder: `source_vocabulary` and `target_vocabulary`, or
+/// `shared_vocabulary`, with the extension `.json` or `.txt`.
+///
+/// # Errors
+///
+/// If one is missing.
+pub(super) fn vocabulary_files(folder: &Path) -> Result<[PathBuf; 2], ConvertError> {
+    let list = |name: &str| {
+        let files = ["json", "txt"].map(|end| folder.join(format!("{name}_vocabulary.{end}")));
+        files.into_iter().find(|path| path.is_file())
+    };
+    if let Some(shared) = list("shared") {
+        return Ok([shared.clone(), shared]);
+    }
+    let side = |name: &str| {
+        list(name).ok_or_else(|| ConvertError::File {
+            path: folder.to_owned(),
+            problem: format!(
+                "it has no `{name}_vocabulary.json`, `{name}_vocabulary.txt` or \
+                 `shared_vocabulary.json`"
+            ),
+        })
+    };
+    Ok([side("source")?, side("target")?])
+}
+
+/// Tokens of a file: a JSON array, or one token a line. A carriage return belongs to a token, unless
+/// all lines end with one.
+pub(super) fn listed_tokens(
+    path: &Path,
+    files: &mut SourceFiles,
+) -> Result<Vec<String>, ConvertError> {
+    if path.extension().is_some_and(|end| end == "json") {
+        return files.json(path);
+    }
+    let text = String::from_utf8(files.bytes(path)?).map_err(|_| ConvertError::File {
+        path: path.to_owned(),
+        problem: "it is not UTF-8".to_owned(),
+    })?;
+    let lines: Vec<&str> = text.split_terminator('\n').collect();
+    let all = lines.iter().all(|line| line.ends_with('\r'));
+    let end = if all { "\r" } else { "" };
+    Ok(lines.iter().map(|line| line.strip_suffix(end).unwrap_or(line).to_owned()).collect())
 }

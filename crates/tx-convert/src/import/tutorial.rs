@@ -86,8 +86,8 @@ pub(super) fn import(from: &Path, options: &ImportOptions) -> Result<Import, Con
     Ok(import)
 }
 
-/// Path of the checkpoint.
-fn checkpoint(from: &Path, notes: &mut Vec<String>) -> Result<PathBuf, ConvertError> {
+/// Path of the checkpoint: a file, or the last file of PyTorch in a folder, by name.
+pub(super) fn checkpoint(from: &Path, notes: &mut Vec<String>) -> Result<PathBuf, ConvertError> {
     if !from.is_dir() {
         return Ok(from.to_owned());
     }

@@ -109,6 +109,26 @@ impl WeightMap {
         }
     }
 
+    /// Linear layers `{ours}.{part}` of this size, `[d_in, d_out]`, from one layer `[d_out, d_in]` with
+    /// the rows of all. `names` are those of its weight and its bias, which may be absent.
+    pub(crate) fn linear_parts(
+        &mut self,
+        ours: &str,
+        parts: &[&str],
+        [weight, bias]: [String; 2],
+        [d_in, d_out]: [usize; 2],
+    ) {
+        let rows = parts.len() * d_out;
+        for (part, start) in parts.iter().zip((0..).step_by(d_out.max(1))) {
+            let range = start..start + d_out;
+            let name = format!("{ours}.{part}");
+            self.transposed_rows(&format!("{name}.weight"), &weight, [rows, d_in], range.clone());
+            if self.has(&bias) {
+                self.part(&format!("{name}.bias"), &bias, rows, range);
+            }
+        }
+    }
+
     /// Weight with the values `part` of a tensor `[size]`.
     pub(crate) fn part(&mut self, name: &str, tensor: &str, size: usize, part: Range<usize>) {
         if self.expect(tensor, &[size]) {

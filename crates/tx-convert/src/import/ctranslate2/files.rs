@@ -15,7 +15,7 @@ use super::MODEL;
 use crate::{
     error::ConvertError,
     import::{
-        side_tokens::{Listed, SideTokens},
+        side_tokens::{Division, Listed, SideTokens, listed_tokens, vocabulary_files},
         transformers::languages::of_tokens,
     },
     source_files::SourceFiles,
@@ -72,30 +72,12 @@ impl ModelFiles {
         };
         let model = folder.join(MODEL);
         files.add(&model)?;
-        let list = |name: &str| {
-            ["json", "txt"].iter().find_map(|end| in_folder(&format!("{name}_vocabulary.{end}")))
-        };
-        let vocabularies = match list("shared") {
-            Some(shared) => [shared.clone(), shared],
-            None => {
-                let side = |name: &str| {
-                    list(name).ok_or_else(|| ConvertError::File {
-                        path: folder.to_owned(),
-                        problem: format!(
-                            "it has no `{name}_vocabulary.json`, `{name}_vocabulary.txt` or \
-                             `shared_vocabulary.json`"
-                        ),
-                    })
-                };
-                [side("source")?, side("target")?]
-            }
-        };
         let pieces = [folder, package].into_iter();
         let pieces = pieces.flat_map(|folder| PIECES.into_iter().map(move |names| (folder, names)));
         Ok(Self {
             model,
             config: in_folder("config.json"),
-            vocabularies,
+            vocabularies: vocabulary_files(folder)?,
             pieces: { pieces }.find_map(|(folder, names)| pair(folder, names)),
             own: pair(folder, OWN),
         })
@@ -115,7 +97,7 @@ impl ModelFiles {
     ) -> Result<Vocabularies, ConvertError> {
         let mut lists = Vec::new();
         for path in &self.vocabularies {
-            lists.push(tokens(path, files)?);
+            lists.push(listed_tokens(path, files)?);
         }
         if let Some(paths) = &self.own {
             let mut open = |side: usize| {
@@ -163,7 +145,8 @@ impl ModelFiles {
                     ));
                 }
             }
-            let listed = Listed { tokens, special, model };
+            let division = model.map_or(Division::Words, Division::SentencePiece);
+            let listed = Listed { tokens, special, division };
             SideTokens::new(listed, rows[side], names, path).map_err(problem)
         };
         let [source, target]: [Vec<String>; 2] =
@@ -171,20 +154,4 @@ impl ModelFiles {
         let sides = [side(0, source)?, side(1, target)?];
         Ok(Vocabularies::Listed(sides.into(), languages))
     }
-}
-
-/// Tokens of a file: a JSON array, or one token a line. A carriage return belongs to a token, unless
-/// all lines end with one.
-fn tokens(path: &Path, files: &mut SourceFiles) -> Result<Vec<String>, ConvertError> {
-    if path.extension().is_some_and(|end| end == "json") {
-        return files.json(path);
-    }
-    let text = String::from_utf8(files.bytes(path)?).map_err(|_| ConvertError::File {
-        path: path.to_owned(),
-        problem: "it is not UTF-8".to_owned(),
-    })?;
-    let lines: Vec<&str> = text.split_terminator('\n').collect();
-    let all = lines.iter().all(|line| line.ends_with('\r'));
-    let end = if all { "\r" } else { "" };
-    Ok(lines.iter().map(|line| line.strip_suffix(end).unwrap_or(line).to_owned()).collect())
 }

@@ -3,10 +3,13 @@
 //! A linear layer is `[d_out, d_in]`, in a bundle `[d_in, d_out]`. Self-attention has one layer for
 //! queries, keys and values; cross-attention has one for keys and values.
 
-use tx_model::{ModelConfig, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying};
+use tx_model::{ModelConfig, Positions, Tying};
 
 use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
-use crate::import::weight_map::{RowOrder, WeightMap};
+use crate::import::{
+    sinusoids::sinusoids_of,
+    weight_map::{RowOrder, WeightMap},
+};
 
 /// Adds the weights of a model with this configuration. A table of positions that has the values of
 /// sinusoids becomes sinusoids in `config`.
@@ -86,24 +89,10 @@ fn add_layer(
     norm(map, config, &format!("{our}_residual.norm"), &format!("{their}/layer_norm"));
 }
 
-/// Layers of the bundle `[d_in, d_out]` from one layer with the rows of all.
-fn linear(
-    map: &mut WeightMap,
-    ours: &str,
-    parts: &[&str],
-    theirs: &str,
-    [d_in, d_out]: [usize; 2],
-) {
-    let rows = parts.len() * d_out;
-    for (part, start) in parts.iter().zip((0..).step_by(d_out.max(1))) {
-        let range = start..start + d_out;
-        let (weight, bias) = (format!("{theirs}/weight"), format!("{theirs}/bias"));
-        let name = format!("{ours}.{part}.weight");
-        map.transposed_rows(&name, &weight, [rows, d_in], range.clone());
-        if map.has(&bias) {
-            map.part(&format!("{ours}.{part}.bias"), &bias, rows, range);
-        }
-    }
+/// Layers of the bundle from one layer with the rows of all.
+fn linear(map: &mut WeightMap, ours: &str, parts: &[&str], theirs: &str, size: [usize; 2]) {
+    let names = ["weight", "bias"].map(|name| format!("{theirs}/{name}"));
+    map.linear_parts(ours, parts, names, size);
 }
 
 fn norm(map: &mut WeightMap, config: &ModelConfig, ours: &str, theirs: &str) {
@@ -120,7 +109,7 @@ fn add_positions(map: &mut WeightMap, config: &mut ModelConfig) {
         Positions::Learned => {}
         Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => return,
     }
-    if let Some(sinusoids) = sinusoids_of(map, config, &tables) {
+    if let Some(sinusoids) = sinusoids_of(map.tensors(), config, &tables) {
         config.positions = Positions::Sinusoidal;
         config.sinusoids = sinusoids;
         tables.iter().for_each(|table| map.ignore(table));
@@ -130,37 +119,4 @@ fn add_positions(map: &mut WeightMap, config: &mut ModelConfig) {
         let shape = [config.max_len, config.d_model];
         map.copy(&format!("{input}.positions.learned"), table, &shape);
     }
-}
-
-/// Sinusoids that all tables have, to the precision of their type.
-fn sinusoids_of(map: &WeightMap, config: &ModelConfig, tables: &[String; 2]) -> Option<Sinusoids> {
-    let mut candidates = Vec::new();
-    for layout in [SinusoidLayout::Halves, SinusoidLayout::Interleaved] {
-        for formula in [SinusoidFormula::Paper, SinusoidFormula::Tensor2tensor] {
-            candidates.extend((0..=2).map(|first| Sinusoids { layout, formula, first }));
-        }
-    }
-    let tables: Vec<_> = tables
-        .iter()
-        .filter_map(|name| {
-            let table = map.tensors().get(name)?;
-            Some((table.values().ok()?, table.element))
-        })
-        .collect();
-    candidates.retain(|&sinusoids| {
-        let expected = ModelConfig { sinusoids, ..config.clone() }.sinusoid_table();
-        tables.iter().all(|(values, element)| {
-            let rows = expected.chunks_exact(config.d_model.max(1)).zip(0..);
-            let expected =
-                rows.flat_map(|(row, position)| row.iter().map(move |&it| (it, position)));
-            // Angles at position p have an error of p · 2⁻²³ in single precision.
-            let close = |(&value, (expected, position)): (&f32, (f32, usize))| {
-                let tolerance = element.tolerance(expected) + position as f32 * 1e-6 + 1e-6;
-                (value - expected).abs() <= tolerance
-            };
-            values.len() == config.max_len * config.d_model
-                && values.iter().zip(expected).all(close)
-        })
-    });
-    candidates.first().copied().filter(|_| tables.len() == 2)
 }

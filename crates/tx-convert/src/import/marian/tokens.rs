@@ -16,7 +16,7 @@ use tx_text::{
 use super::files::{ModelFiles, is_sentencepiece};
 use crate::{
     error::ConvertError,
-    import::side_tokens::{Listed, SideTokens},
+    import::side_tokens::{Division, Listed, SideTokens},
     marian::vocabulary::{self, Vocabulary},
     source_files::SourceFiles,
 };
@@ -60,7 +60,8 @@ fn listed(path: &Path, bytes: Vec<u8>, model: Option<Vec<u8>>) -> Result<Listed,
         let pieces = sentencepiece_pieces(&bytes).map_err(|error| error.to_string())?;
         // The usual control symbol besides `</s>`. No text is divided into it.
         let special = pieces.iter().filter(|piece| *piece == "<s>").cloned().collect();
-        return Ok(Listed { special, tokens: pieces, model: Some(bytes) });
+        let division = Division::SentencePiece(bytes);
+        return Ok(Listed { special, tokens: pieces, division });
     }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
     let is_mapping =
@@ -69,7 +70,8 @@ fn listed(path: &Path, bytes: Vec<u8>, model: Option<Vec<u8>>) -> Result<Listed,
         true => Vocabulary::parse_yaml(&text)?,
         false => Vocabulary::parse_lines(&text)?,
     };
-    Ok(Listed { tokens: vocabulary.tokens, special: Vec::new(), model })
+    let division = model.map_or(Division::Words, Division::SentencePiece);
+    Ok(Listed { tokens: vocabulary.tokens, special: Vec::new(), division })
 }
 
 /// Ids of the bundle that Marian does not generate.

@@ -157,7 +157,7 @@ fn variants_with(is_included: impl Fn([usize; 4]) -> bool) -> Vec<(String, Model
     };
     let mut variants = Vec::new();
     let norms = every!(NormPlacement: Pre, Post, PostFinal, SublayerOutput);
-    let positions = every!(Positions: Sinusoidal, Learned, Rotary, Relative, None);
+    let positions = every!(Positions: Sinusoidal, Learned, Rotary, Relative, Alibi, None);
     let activations = every!(Activation: Relu, Gelu, Swish, Gated);
     let tyings = every!(Tying: None, Decoder, All);
     for (n, norm) in norms.into_iter().enumerate() {
@@ -212,7 +212,7 @@ fn variants_of_other_programs(base: &ModelConfig) -> Vec<(String, ModelConfig)> 
         let config = ModelConfig { norm, decoder_start: DecoderStart::Zero, ..base.clone() };
         variants.push((format!("{norm:?} zero start"), config));
     }
-    for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, None) {
+    for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, Alibi, None) {
         for decoder_start in every!(DecoderStart: Bos, Eos, Pad, Zero) {
             let config = ModelConfig { positions, decoder_start, ..base.clone() };
             variants.push((format!("{positions:?} {decoder_start:?}"), config));
@@ -221,7 +221,7 @@ fn variants_of_other_programs(base: &ModelConfig) -> Vec<(String, ModelConfig)> 
     variants
 }
 
-/// Four, five, four and three values: the twenty combinations are as few as any set of them can have.
+/// Four, six, four and three values: the 24 combinations are as few as any set of them can have.
 #[test]
 fn pairwise_variants_have_every_two_values_together() {
     let found = |variants: Vec<(String, ModelConfig)>| {
@@ -244,7 +244,7 @@ fn pairwise_variants_have_every_two_values_together() {
         found
     };
     let (few, all) = (pairwise_variants(), variants());
-    assert_eq!(all.len() - few.len(), 4 * 5 * 4 * 3 - 20);
+    assert_eq!(all.len() - few.len(), 4 * 6 * 4 * 3 - 24);
     assert_eq!(found(few), found(all));
 }
 

@@ -76,11 +76,16 @@ fn options_of_imported_models_agree() {
     agrees("imported");
 }
 
+#[test]
+fn scores_that_fall_with_the_distance_agree() {
+    agrees("alibi");
+}
+
 /// Logits and gradients with products of factors that are split into two bf16 numbers.
 #[test]
 fn products_of_split_factors_agree() {
     let device = Device::flex().autodiff();
-    for case in ["post", "pre", "tied", "tied_decoder", "imported"] {
+    for case in ["post", "pre", "tied", "tied_decoder", "imported", "alibi"] {
         let fixture = Fixture::open(case);
         let model = fixture.model(&device).with_product_precision(ProductPrecision::Bf16x3);
         let batch = fixture.batch(&device);

@@ -130,7 +130,8 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
                 ..pre.clone()
             },
         ),
-        ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre }),
+        ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre.clone() }),
+        ("pre-norm, ALiBi", ModelConfig { positions: Positions::Alibi, ..pre }),
         (
             "norm in the sub-layer, learned positions",
             ModelConfig {

@@ -254,7 +254,7 @@ static BUNDLES: LazyLock<Vec<Files>> = LazyLock::new(|| {
         (Byte, Positions::Relative, NormPlacement::SublayerOutput, Tying::None),
         (Bpe, Positions::Rotary, NormPlacement::Pre, Tying::All),
         (Unigram, Positions::None, NormPlacement::Post, Tying::Decoder),
-        (Wordpiece, Positions::Sinusoidal, NormPlacement::Pre, Tying::None),
+        (Wordpiece, Positions::Alibi, NormPlacement::Pre, Tying::None),
     ]
     .into_iter()
     .map(|(kind, positions, norm, tying)| {

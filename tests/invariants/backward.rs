@@ -149,6 +149,7 @@ fn the_gradient_of_each_weight_equals_a_finite_difference() {
         (NormPlacement::SublayerOutput, Positions::Rotary, Activation::Gated),
         (NormPlacement::Pre, Positions::Relative, Activation::Swish),
         (NormPlacement::Post, Positions::Learned, Activation::Gelu),
+        (NormPlacement::PostFinal, Positions::Alibi, Activation::Swish),
     ];
     let mut worst = 0.0_f64;
     for subject in subjects().filter(|subject| {

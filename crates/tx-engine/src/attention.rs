@@ -9,7 +9,7 @@ use pulp::{Arch, Simd, WithSimd};
 use tx_kernels::{formulas::exp_shifted, prefetch::prefetch, vector::LANES};
 use tx_model::{
     config::{ModelConfig, Positions},
-    position_formulas::{relative_row, rotary_wavelengths},
+    position_formulas::{alibi_slopes, relative_row, rotary_wavelengths},
 };
 
 use crate::{linear::Linear, source::Packer};
@@ -36,6 +36,8 @@ enum AttentionPositions {
     Rotary(Vec<f64>),
     /// Bias per clipped distance and head, `[2k + 1, H]`.
     Relative(Vec<f32>),
+    /// Slopes `[H]` of the bias that falls with the distance.
+    Alibi(Vec<f32>),
 }
 
 /// Buffers of attention.
@@ -117,6 +119,7 @@ impl PackedAttention {
                     let table = packer.weight(&format!("{name}.relative"));
                     AttentionPositions::Relative(table.into_owned())
                 }
+                Positions::Alibi => AttentionPositions::Alibi(alibi_slopes(n_heads)),
             },
         }
     }
@@ -158,7 +161,9 @@ impl PackedAttention {
     pub(crate) fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
         match &self.positions {
             AttentionPositions::Rotary(wavelengths) => Rotation::new(positions, wavelengths),
-            AttentionPositions::None | AttentionPositions::Relative(_) => Rotation::default(),
+            AttentionPositions::None
+            | AttentionPositions::Relative(_)
+            | AttentionPositions::Alibi(_) => Rotation::default(),
         }
     }
 
@@ -170,7 +175,9 @@ impl PackedAttention {
     pub(crate) fn rotate(&self, queries: &mut [f32], keys_values: &mut [f32], rotation: &Rotation) {
         match &self.positions {
             AttentionPositions::Rotary(_) => {}
-            AttentionPositions::None | AttentionPositions::Relative(_) => return,
+            AttentionPositions::None
+            | AttentionPositions::Relative(_)
+            | AttentionPositions::Alibi(_) => return,
         }
         let d_model = self.query.outputs();
         let rows = queries.chunks_exact_mut(d_model).zip(keys_values.chunks_exact_mut(2 * d_model));
@@ -288,6 +295,13 @@ impl WithSimd for Attend<'_> {
                     let bias = &table[relative_row(position, key) * n_heads..][..n_heads];
                     for (head, bias) in bias.iter().enumerate() {
                         scores[head * padded + key] += bias;
+                    }
+                }
+            }
+            AttentionPositions::Alibi(slopes) => {
+                for (scores, slope) in scores.chunks_exact_mut(padded).zip(slopes) {
+                    for (key, score) in scores[..slots.len()].iter_mut().enumerate() {
+                        *score -= slope * position.abs_diff(key) as f32;
                     }
                 }
             }

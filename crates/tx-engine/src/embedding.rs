@@ -192,6 +192,8 @@ fn position_vectors<const N: usize>(
             let table = packer.weight(&format!("{input}.positions.learned"));
             Some(Arc::new(table.into_owned()))
         }),
-        Positions::Rotary | Positions::Relative | Positions::None => inputs.map(|_| None),
+        Positions::Rotary | Positions::Relative | Positions::Alibi | Positions::None => {
+            inputs.map(|_| None)
+        }
     }
 }

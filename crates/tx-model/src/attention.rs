@@ -58,7 +58,7 @@ pub struct MultiHeadAttention {
 /// Role of an attention in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttentionRole {
-    /// Queries and keys come from the same sequence; relative and rotary positions apply.
+    /// Queries and keys come from the same sequence; positions inside attention apply.
     SelfAttention,
     /// Queries come from the decoder, keys from the encoder's output.
     CrossAttention,
@@ -77,9 +77,11 @@ impl MultiHeadAttention {
             Positions::Relative => {
                 Some(Initializer::Zeros.init([RELATIVE_DISTANCES, config.n_heads], device))
             }
-            Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {
-                None
-            }
+            Positions::Sinusoidal
+            | Positions::Learned
+            | Positions::Rotary
+            | Positions::Alibi
+            | Positions::None => None,
         };
         Self {
             query: linear(),
@@ -132,8 +134,8 @@ impl MultiHeadAttention {
         let dropout = self.dropout.sample(&x_bqm.device());
         let queries = project(&self.query, x_bqm, precision);
         let queries = tables.rotate(self.split_heads(queries));
-        let relative = self.relative.as_ref();
-        let bias = relative.and_then(|table| tables.bias(table.val(), n_queries));
+        let learned = self.relative.as_ref().map(Param::val);
+        let bias = tables.bias(learned, self.n_heads, n_queries);
         let input = AttentionInput { queries, keys, values, bias, blocked, dropout, precision };
         let (mixed_bqm, weights) = kernels::attention(input, need_weights);
         AttentionOutput { context: project(&self.output, mixed_bqm, precision), weights }
@@ -197,5 +199,34 @@ mod tests {
         let last = weights(x.slice([0..1, 2..3]), 2);
         let expected = TensorData::from([[[[0.2_f32, 0.6, 0.2]]]]);
         last.into_data().assert_approx_eq::<f32>(&expected, Tolerance::default());
+    }
+
+    /// With zero projections the scores are the bias alone. Two heads have the slopes 2⁻⁴ and 2⁻⁸.
+    #[test]
+    fn alibi_lowers_scores_by_the_distance() {
+        let config = ModelConfig {
+            d_model: 2,
+            n_heads: 2,
+            positions: Positions::Alibi,
+            ..ModelConfig::default()
+        };
+        let attention = MultiHeadAttention::new(&config, AttentionRole::SelfAttention, &device());
+        let x = Tensor::<3>::zeros([1, 3, 2], &device());
+        let memory = attention.keys_values(x.clone(), &PositionTables::None);
+        for offset in 0..3 {
+            let part = x.clone().slice([0..1, offset..3]);
+            let tables = PositionTables::new(Positions::Alibi, 1, offset, 3 - offset, &x);
+            let weights = attention.forward(part, &memory, None, &tables, true).weights.unwrap();
+            let weights: Vec<f32> = weights.into_data().try_to_vec().unwrap();
+            let expected = [16.0_f32, 256.0].into_iter().flat_map(|divisor| {
+                (offset..3).flat_map(move |query| {
+                    let e = move |key: usize| (-(query.abs_diff(key) as f32) / divisor).exp();
+                    (0..3).map(move |key| e(key) / (e(0) + e(1) + e(2)))
+                })
+            });
+            for (weight, expected) in weights.into_iter().zip(expected) {
+                assert!((weight - expected).abs() < 1e-6, "{weight} {expected}");
+            }
+        }
     }
 }

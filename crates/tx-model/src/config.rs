@@ -163,6 +163,9 @@ pub enum Positions {
     /// A learned bias per head and clipped distance, added to the scores of self-attention
     /// (Shaw et al. 2018 clip the distance; Raffel et al. 2020 make it a bias).
     Relative,
+    /// A constant bias `−m |query − key|` with a slope `m` for each head, added to the scores of
+    /// self-attention: ALiBi (Press et al. 2022).
+    Alibi,
     /// No positional encoding: without a causal mask, the input is a bag of tokens.
     None,
 }
@@ -398,7 +401,7 @@ impl ModelConfig {
                     ));
                 }
             }
-            Positions::Learned | Positions::Relative | Positions::None => {}
+            Positions::Learned | Positions::Relative | Positions::Alibi | Positions::None => {}
         }
         problems
     }

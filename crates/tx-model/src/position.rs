@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Positions},
-    position_formulas::{relative_row, rotary_wavelengths, sinusoids},
+    position_formulas::{alibi_slopes, relative_row, rotary_wavelengths, sinusoids},
 };
 
 /// Positional encoding that is added to the embeddings, for the configurations that have one.
@@ -35,7 +35,7 @@ impl PositionalEncoding {
                 let initializer = Initializer::Normal { mean: 0.0, std };
                 Self { sinusoids: None, learned: Some(initializer.init(shape, device)) }
             }
-            Positions::Rotary | Positions::Relative | Positions::None => {
+            Positions::Rotary | Positions::Relative | Positions::Alibi | Positions::None => {
                 Self { sinusoids: None, learned: None }
             }
         }
@@ -88,6 +88,8 @@ pub enum PositionTables {
     Rotary(Tensor<4>),
     /// Row of the bias table for each query `0..L` and each key `0..K`: `[L · K]`.
     Relative(Tensor<1, Int>),
+    /// Distance of each query `0..L` from each key `0..K`, negated: `[1, 1, L, K]`.
+    Alibi(Tensor<4>),
 }
 
 impl PositionTables {
@@ -122,6 +124,12 @@ impl PositionTables {
                 let count = rows.len();
                 Self::Relative(Tensor::from_data(TensorData::new(rows, [count]), &x.device()))
             }
+            Positions::Alibi => {
+                let distances = queries
+                    .flat_map(|query| keys.clone().map(move |key| -(query.abs_diff(key) as f32)));
+                let table = TensorData::new(distances.collect(), [1, 1, len, keys.len()]);
+                Self::Alibi(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
+            }
         }
     }
 
@@ -135,7 +143,7 @@ impl PositionTables {
     pub(crate) fn rotate(&self, x_bhld: Tensor<4>) -> Tensor<4> {
         let table = match self {
             Self::Rotary(table) => table,
-            Self::None | Self::Relative(_) => return x_bhld,
+            Self::None | Self::Relative(_) | Self::Alibi(_) => return x_bhld,
         };
         let [cos, sin] = [0, 1].map(|function| table.clone().narrow(0, function, 1));
         let [_, _, _, half] = cos.dims();
@@ -150,18 +158,29 @@ impl PositionTables {
         )
     }
 
-    /// Looks up the learned bias of every query for every key in the table `[2k + 1, H]`:
-    /// `[1, H, Q, K]`. Only relative positions have one.
-    pub(crate) fn bias(&self, table: Tensor<2>, n_queries: usize) -> Option<Tensor<4>> {
-        let rows = match self {
-            Self::Relative(rows) => rows,
-            Self::None | Self::Rotary(_) => return None,
-        };
-        let [count] = rows.dims();
-        let [_, n_heads] = table.dims();
-        let n_keys = count / n_queries.max(1);
-        let bias_qkh = table.select(0, rows.clone()).reshape([n_queries, n_keys, n_heads]);
-        Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
+    /// Bias of every query for every key, `[1, H, Q, K]`: looked up in the learned table
+    /// `[2k + 1, H]` of relative positions, or that of ALiBi. Other encodings have none.
+    pub(crate) fn bias(
+        &self,
+        learned: Option<Tensor<2>>,
+        n_heads: usize,
+        n_queries: usize,
+    ) -> Option<Tensor<4>> {
+        match self {
+            Self::None | Self::Rotary(_) => None,
+            Self::Relative(rows) => {
+                let [count] = rows.dims();
+                let n_keys = count / n_queries.max(1);
+                let bias = learned?.select(0, rows.clone());
+                let bias_qkh = bias.reshape([n_queries, n_keys, n_heads]);
+                Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
+            }
+            Self::Alibi(distances) => {
+                let slopes = TensorData::new(alibi_slopes(n_heads), [1, n_heads, 1, 1]);
+                let options = (&distances.device().inner(), distances.dtype());
+                Some(Tensor::from_data(slopes, options) * distances.clone())
+            }
+        }
     }
 }
 

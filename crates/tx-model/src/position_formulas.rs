@@ -64,6 +64,20 @@ pub fn rotary_wavelengths(d_head: usize) -> Vec<f64> {
     (0..d_head / 2).map(|pair| wavelength(pair, d_head)).collect()
 }
 
+/// Slopes of ALiBi (Press et al. 2022, section 3), one for each head: `2^(−8 i / n)` for `i` in `1..=n`.
+/// If `n` is no power of two, the slopes of the next lower power come first, then every other
+/// one of the next higher power, as in the authors' code.
+pub fn alibi_slopes(n_heads: usize) -> Vec<f32> {
+    let slopes = |heads: usize| {
+        (1..=heads).map(move |head| (-8.0 * head as f64 / heads as f64).exp2() as f32)
+    };
+    let higher = n_heads.next_power_of_two();
+    match higher == n_heads {
+        true => slopes(n_heads).collect(),
+        false => slopes(higher / 2).chain(slopes(higher).step_by(2)).take(n_heads).collect(),
+    }
+}
+
 /// Row of the table of relative biases for a query and a key at these positions.
 pub fn relative_row(query: usize, key: usize) -> usize {
     let furthest = MAX_RELATIVE_DISTANCE as i64;
@@ -91,6 +105,21 @@ mod tests {
             sinusoids(2, 4, Sinusoids::default()).iter().zip(expected.as_flattened())
         {
             assert!((f64::from(*found) - expected).abs() < 1e-7, "{found} {expected}");
+        }
+    }
+
+    /// By hand: 8 heads as in section 3 of the paper; of 6 heads, those of 4 and the first and third of
+    /// 8.
+    #[test]
+    fn slopes_of_alibi() {
+        let halves = |exponents: &[i32]| exponents.iter().map(|&it| 0.5_f32.powi(it)).collect();
+        let cases: [(usize, Vec<f32>); 3] = [
+            (1, halves(&[8])),
+            (8, halves(&[1, 2, 3, 4, 5, 6, 7, 8])),
+            (6, halves(&[2, 4, 6, 8, 1, 3])),
+        ];
+        for (heads, expected) in cases {
+            assert_eq!(alibi_slopes(heads), expected);
         }
     }
 

@@ -92,7 +92,11 @@ impl Weights<'_> {
             Positions::Learned => {
                 self.add(format!("{input}.positions.learned"), &[max_len, d_model]);
             }
-            Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => {}
+            Positions::Sinusoidal
+            | Positions::Rotary
+            | Positions::Relative
+            | Positions::Alibi
+            | Positions::None => {}
         }
     }
 
@@ -145,7 +149,11 @@ impl Weights<'_> {
             Positions::Relative => {
                 self.add(format!("{layer}.{name}.relative"), &[RELATIVE_DISTANCES, n_heads]);
             }
-            Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {}
+            Positions::Sinusoidal
+            | Positions::Learned
+            | Positions::Rotary
+            | Positions::Alibi
+            | Positions::None => {}
         }
         self.add_norm(&format!("{layer}.{name}_residual.norm"));
     }
@@ -220,7 +228,7 @@ mod tests {
         use Activation::{Gated, Relu};
         let vocab = VocabSizes { source: 11, target: 11 };
         let norms = every!(NormPlacement: Pre, Post, PostFinal, SublayerOutput);
-        let encodings = every!(Positions: Sinusoidal, Learned, Rotary, Relative, None);
+        let encodings = every!(Positions: Sinusoidal, Learned, Rotary, Relative, Alibi, None);
         let tyings = every!(Tying: None, Decoder, All);
         let variants = norms.into_iter().flat_map(|norm| {
             encodings.into_iter().flat_map(move |positions| {

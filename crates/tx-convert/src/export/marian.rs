@@ -146,6 +146,7 @@ fn problems(bundle: &Bundle) -> Vec<String> {
         Positions::Learned => refuse("positions", "\"learned\"", "\"sinusoidal\""),
         Positions::Rotary => refuse("positions", "\"rotary\"", "\"sinusoidal\""),
         Positions::Relative => refuse("positions", "\"relative\"", "\"sinusoidal\""),
+        Positions::Alibi => refuse("positions", "\"alibi\"", "\"sinusoidal\""),
         Positions::None => refuse("positions", "\"none\"", "\"sinusoidal\""),
     }
     if let Some(languages) = &bundle.languages {

@@ -75,7 +75,11 @@ fn problems(bundle: &Bundle) -> Vec<String> {
     }
     match positions {
         Positions::Sinusoidal => {}
-        Positions::Learned | Positions::Rotary | Positions::Relative | Positions::None => {
+        Positions::Learned
+        | Positions::Rotary
+        | Positions::Relative
+        | Positions::Alibi
+        | Positions::None => {
             problems.push("`positions` other than \"sinusoidal\"".to_owned());
         }
     }

@@ -82,7 +82,11 @@ fn other_meaning(config: &ModelConfig, from: &ModelConfig) -> Vec<&'static str> 
 fn sinusoids(config: &ModelConfig) -> Option<Sinusoids> {
     match config.positions {
         Positions::Sinusoidal => Some(config.sinusoids),
-        Positions::Learned | Positions::Rotary | Positions::Relative | Positions::None => None,
+        Positions::Learned
+        | Positions::Rotary
+        | Positions::Relative
+        | Positions::Alibi
+        | Positions::None => None,
     }
 }
 

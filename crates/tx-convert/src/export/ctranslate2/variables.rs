@@ -209,7 +209,7 @@ impl Builder<'_> {
             }
             Positions::Learned => Value::Weight(format!("{input}.positions.learned")),
             Positions::None => Value::Zeros([max_len, d_model]),
-            Positions::Rotary | Positions::Relative => return,
+            Positions::Rotary | Positions::Relative | Positions::Alibi => return,
         };
         self.add(format!("{}/position_encodings/encodings", side.name()), value);
     }
@@ -225,7 +225,11 @@ impl Builder<'_> {
                 self.add(format!("{to}/rotary_interleave"), Value::I8(0));
                 self.add(format!("{to}/rotary_base"), Value::F32(ROTARY_BASE));
             }
-            Positions::Sinusoidal | Positions::Learned | Positions::Relative | Positions::None => {}
+            Positions::Sinusoidal
+            | Positions::Learned
+            | Positions::Relative
+            | Positions::Alibi
+            | Positions::None => {}
         }
     }
 

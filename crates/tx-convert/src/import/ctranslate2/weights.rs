@@ -107,7 +107,11 @@ fn add_positions(map: &mut WeightMap, config: &mut ModelConfig) {
     let tables = sides.map(|(stack, _)| format!("{stack}/position_encodings/encodings"));
     match config.positions {
         Positions::Learned => {}
-        Positions::Sinusoidal | Positions::Rotary | Positions::Relative | Positions::None => return,
+        Positions::Sinusoidal
+        | Positions::Rotary
+        | Positions::Relative
+        | Positions::Alibi
+        | Positions::None => return,
     }
     if let Some(sinusoids) = sinusoids_of(map.tensors(), config, &tables) {
         config.positions = Positions::Sinusoidal;

@@ -1,10 +1,10 @@
 //! Connections, signals and the end of the server.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::future::OptionFuture;
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     runtime::{Builder, Runtime},
     sync::oneshot,
 };
@@ -16,6 +16,11 @@ use crate::{
     options::ServerOptions,
     service::Service,
 };
+
+/// Connections that may wait to be accepted; the system may permit fewer. `TcpListener::bind` permits
+/// 128, which clients that connect at once exceed: the system drops their first packet, and they send
+/// it again after a second.
+const BACKLOG: u32 = 4_096;
 
 /// A server that listens.
 #[derive(Debug)]
@@ -57,7 +62,7 @@ impl Server {
             .build()
             .map_err(|source| ServeError::Threads { source })?;
         let listener = runtime
-            .block_on(TcpListener::bind(address))
+            .block_on(async { listen(address) })
             .map_err(|source| ServeError::Listen { address, source })?;
         Ok(Self { runtime, listener, service, connections: max_connections() })
     }
@@ -105,6 +110,20 @@ impl Server {
         let (sender, receiver) = oneshot::channel();
         (Stop(sender), receiver)
     }
+}
+
+/// Listens at an address.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that starts again does not wait for the connections of the one before. On Windows the
+    // option would let two servers share the address.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 async fn serve(
@@ -239,5 +258,26 @@ impl Signals {
             _ = self.close.recv() => Signaled::Stop,
             _ = self.shutdown.recv() => Signaled::Stop,
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{fs, net::TcpStream};
+
+    use super::*;
+
+    /// The system drops the first packet of a client that finds the queue full.
+    #[test]
+    fn hundreds_of_clients_connect_at_once() {
+        let permitted = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let count = permitted.trim().parse::<usize>().unwrap().min(400);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = runtime.block_on(async { listen(address) }).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&address, Duration::from_millis(500)).unwrap();
+        let clients: Vec<TcpStream> = (0..count).map(connect).collect();
+        assert_eq!(clients.len(), count);
     }
 }

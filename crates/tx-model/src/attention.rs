@@ -135,7 +135,7 @@ impl MultiHeadAttention {
         let queries = project(&self.query, x_bqm, precision);
         let queries = tables.rotate(self.split_heads(queries));
         let learned = self.relative.as_ref().map(Param::val);
-        let bias = tables.bias(learned, self.n_heads, n_queries);
+        let bias = tables.bias(learned, n_queries);
         let input = AttentionInput { queries, keys, values, bias, blocked, dropout, precision };
         let (mixed_bqm, weights) = kernels::attention(input, need_weights);
         AttentionOutput { context: project(&self.output, mixed_bqm, precision), weights }
@@ -186,7 +186,7 @@ mod tests {
         let memory = attention.keys_values(x.clone(), &PositionTables::None);
         let weights = |x: Tensor<3>, offset| {
             let [_, len, _] = x.dims();
-            let tables = PositionTables::new(Positions::Relative, 2, offset, len, &x);
+            let tables = PositionTables::new(Positions::Relative, [1, 2], offset, len, &x);
             attention.forward(x, &memory, None, &tables, true).weights.unwrap()
         };
         let all = weights(x.clone(), 0);
@@ -215,7 +215,7 @@ mod tests {
         let memory = attention.keys_values(x.clone(), &PositionTables::None);
         for offset in 0..3 {
             let part = x.clone().slice([0..1, offset..3]);
-            let tables = PositionTables::new(Positions::Alibi, 1, offset, 3 - offset, &x);
+            let tables = PositionTables::new(Positions::Alibi, [2, 1], offset, 3 - offset, &x);
             let weights = attention.forward(part, &memory, None, &tables, true).weights.unwrap();
             let weights: Vec<f32> = weights.into_data().try_to_vec().unwrap();
             let expected = [16.0_f32, 256.0].into_iter().flat_map(|divisor| {

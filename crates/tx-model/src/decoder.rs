@@ -119,8 +119,9 @@ pub struct Decoder {
     norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
+    /// Number of heads, and features of each.
     #[module(skip)]
-    d_head: usize,
+    heads: [usize; 2],
 }
 
 /// Input of the decoder when the whole target is known.
@@ -170,7 +171,7 @@ impl Decoder {
             layer_drop: LayerDrop::new(config.dropout.layer),
             norm: final_norm(config, device),
             positions: config.positions,
-            d_head: config.d_model / config.n_heads,
+            heads: [config.n_heads, config.d_model / config.n_heads],
         }
     }
 
@@ -287,7 +288,7 @@ impl Decoder {
     /// sequence.
     fn tables(&self, offset: usize, x: &Tensor<3>) -> PositionTables {
         let [_, len, _] = x.dims();
-        PositionTables::new(self.positions, self.d_head, offset, len, x)
+        PositionTables::new(self.positions, self.heads, offset, len, x)
     }
 
     fn finish(&self, x: Tensor<3>) -> Tensor<3> {

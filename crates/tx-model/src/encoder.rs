@@ -81,8 +81,9 @@ pub struct Encoder {
     norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
+    /// Number of heads, and features of each.
     #[module(skip)]
-    d_head: usize,
+    heads: [usize; 2],
 }
 
 impl Encoder {
@@ -93,7 +94,7 @@ impl Encoder {
             layer_drop: LayerDrop::new(config.dropout.layer),
             norm: final_norm(config, device),
             positions: config.positions,
-            d_head: config.d_model / config.n_heads,
+            heads: [config.n_heads, config.d_model / config.n_heads],
         }
     }
 
@@ -117,7 +118,7 @@ impl Encoder {
         weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
         let [_, len, _] = x.dims();
-        let tables = PositionTables::new(self.positions, self.d_head, 0, len, &x);
+        let tables = PositionTables::new(self.positions, self.heads, 0, len, &x);
         self.run(x, None, blocked, &tables, weights)
     }
 
@@ -140,7 +141,7 @@ impl Encoder {
         cache: &mut LanguageModelCache,
         weights: Option<&mut Vec<Tensor<4>>>,
     ) -> Tensor<3> {
-        let tables = PositionTables::new(self.positions, self.d_head, cache.len, 1, &x);
+        let tables = PositionTables::new(self.positions, self.heads, cache.len, 1, &x);
         cache.len += 1;
         self.run(x, Some(&mut cache.layers), None, &tables, weights)
     }

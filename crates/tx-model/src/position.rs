@@ -88,7 +88,7 @@ pub enum PositionTables {
     Rotary(Tensor<4>),
     /// Row of the bias table for each query `0..L` and each key `0..K`: `[L · K]`.
     Relative(Tensor<1, Int>),
-    /// Distance of each query `0..L` from each key `0..K`, negated: `[1, 1, L, K]`.
+    /// Bias of each query `0..L` for each key `0..K`: `[1, H, L, K]`.
     Alibi(Tensor<4>),
 }
 
@@ -98,7 +98,7 @@ impl PositionTables {
     /// per head.
     pub fn new<const D: usize>(
         positions: Positions,
-        d_head: usize,
+        [n_heads, d_head]: [usize; 2],
         offset: usize,
         len: usize,
         x: &Tensor<D>,
@@ -126,9 +126,12 @@ impl PositionTables {
             }
             Positions::Alibi => {
                 let distances = queries
-                    .flat_map(|query| keys.clone().map(move |key| -(query.abs_diff(key) as f32)));
-                let table = TensorData::new(distances.collect(), [1, 1, len, keys.len()]);
-                Self::Alibi(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
+                    .flat_map(|query| keys.clone().map(move |key| query.abs_diff(key) as f32));
+                let distances: Vec<f32> = distances.collect();
+                let slopes = alibi_slopes(n_heads).into_iter();
+                let bias = slopes.flat_map(|slope| distances.iter().map(move |it| -slope * it));
+                let bias = TensorData::new(bias.collect(), [1, n_heads, len, keys.len()]);
+                Self::Alibi(Tensor::from_data(bias, (&x.device().inner(), x.dtype())))
             }
         }
     }
@@ -160,26 +163,18 @@ impl PositionTables {
 
     /// Bias of every query for every key, `[1, H, Q, K]`: looked up in the learned table
     /// `[2k + 1, H]` of relative positions, or that of ALiBi. Other encodings have none.
-    pub(crate) fn bias(
-        &self,
-        learned: Option<Tensor<2>>,
-        n_heads: usize,
-        n_queries: usize,
-    ) -> Option<Tensor<4>> {
+    pub(crate) fn bias(&self, learned: Option<Tensor<2>>, n_queries: usize) -> Option<Tensor<4>> {
         match self {
             Self::None | Self::Rotary(_) => None,
             Self::Relative(rows) => {
                 let [count] = rows.dims();
                 let n_keys = count / n_queries.max(1);
-                let bias = learned?.select(0, rows.clone());
-                let bias_qkh = bias.reshape([n_queries, n_keys, n_heads]);
+                let table = learned?;
+                let [_, n_heads] = table.dims();
+                let bias_qkh = table.select(0, rows.clone()).reshape([n_queries, n_keys, n_heads]);
                 Some(bias_qkh.permute([2, 0, 1]).unsqueeze())
             }
-            Self::Alibi(distances) => {
-                let slopes = TensorData::new(alibi_slopes(n_heads), [1, n_heads, 1, 1]);
-                let options = (&distances.device().inner(), distances.dtype());
-                Some(Tensor::from_data(slopes, options) * distances.clone())
-            }
+            Self::Alibi(bias) => Some(bias.clone()),
         }
     }
 }
@@ -212,7 +207,7 @@ mod tests {
         let q = Tensor::<4>::from_data([[[[0.3, -1.2, 0.7, 0.4]]]], &device);
         let k = Tensor::<4>::from_data([[[[1.1, 0.2, -0.5, 0.9]]]], &device);
         let rotate = |x: &Tensor<4>, position| {
-            PositionTables::new(Positions::Rotary, 4, position, 1, x).rotate(x.clone())
+            PositionTables::new(Positions::Rotary, [1, 4], position, 1, x).rotate(x.clone())
         };
         let product = |q_position, k_position| {
             (rotate(&q, q_position) * rotate(&k, k_position)).sum().into_scalar::<f32>()

@@ -2,7 +2,10 @@
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 /// Allocator of the system, which counts bytes.
@@ -50,9 +53,13 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// Is held during a measurement, because the counters are those of all threads.
+static MEASURING: Mutex<()> = Mutex::new(());
+
 /// Runs `work`, and returns the largest number of bytes that were allocated meanwhile, in addition
 /// to those allocated before.
 pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let _measuring = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let before = NOW.load(Relaxed);
     PEAK.store(before, Relaxed);
     let result = work();

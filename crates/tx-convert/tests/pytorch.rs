@@ -137,7 +137,7 @@ fn missing_facts_are_named() {
         |file: &'static str| move |folder: &Path| fs::remove_file(folder.join(file)).unwrap();
     let found = error("tutorial", remove("source_vocabulary.txt"));
     assert!(found.contains("`source_vocabulary.json`"), "{found}");
-    // Without the mapping, the only table could be an embedding of either side.
+    // Without the mapping, the tables of positions, whose names have no `pos`, are taken for embeddings.
     let found = error("tied", remove("mapping.toml"));
     assert!(found.contains("`unused` is not part of the model"), "{found}");
 

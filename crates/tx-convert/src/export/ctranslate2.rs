@@ -75,10 +75,7 @@ fn problems(bundle: &Bundle) -> Vec<String> {
             .push("`norm` = \"sublayer-output\": CTranslate2 has \"pre\" and \"post\"".to_owned()),
     }
     match bundle.config.positions {
-        Positions::Sinusoidal
-        | Positions::Learned
-        | Positions::Rotary
-        | Positions::None => {}
+        Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {}
         Positions::Relative => problems.push(
             "`positions` = \"relative\": CTranslate2 has one table of relative biases for all \
              layers of a stack, this model one for each"

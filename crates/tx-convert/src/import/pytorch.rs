@@ -50,17 +50,18 @@ const SPECIAL_NAMES: [&[&str]; SPECIAL_TOKENS.len()] = {
 
 /// Returns `true` if a file of PyTorch has the weights of `nn.Transformer`.
 pub(super) fn is_transformer(path: &Path) -> bool {
-    open(path).is_ok_and(|tensors| tensors.names().any(|name| name.ends_with(FIRST)))
+    let names = state(path).and_then(|key| Tensors::pytorch_names(path, key));
+    names.is_ok_and(|names| names.iter().any(|name| name.ends_with(FIRST)))
 }
 
-/// Opens the weights, or those under one of the usual keys.
-fn open(path: &Path) -> Result<Tensors, ConvertError> {
-    let error = match Tensors::open_pytorch(path, None) {
-        Ok(tensors) => return Ok(tensors),
+/// Key of the weights; `None` if the file contains nothing else.
+fn state(path: &Path) -> Result<Option<&'static str>, ConvertError> {
+    let error = match Tensors::pytorch_names(path, None) {
+        Ok(_) => return Ok(None),
         Err(error) => error,
     };
-    let under = KEYS.iter().find_map(|key| Tensors::open_pytorch(path, Some(key)).ok());
-    under.ok_or(error)
+    let key = KEYS.into_iter().find(|key| Tensors::pytorch_names(path, Some(key)).is_ok());
+    key.map(Some).ok_or(error)
 }
 
 /// Reads a file, or the last file of PyTorch in a folder, and the files beside it.
@@ -74,7 +75,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let path = checkpoint(from, &mut notes)?;
     files.add(&path)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let tensors = Arc::new(open(&path)?);
+    let tensors = Arc::new(Tensors::open_pytorch(&path, state(&path)?)?);
     let mapping = Mapping::read(folder, &mut files)?;
     let unsupported = |problems| ConvertError::Unsupported { path: path.clone(), problems };
     let names = Names::find(&tensors, &mapping.tensors).map_err(unsupported)?;

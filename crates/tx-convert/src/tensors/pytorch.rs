@@ -58,6 +58,25 @@ impl Tensors {
         Ok(tensors)
     }
 
+    /// Names of the tensors that [`open_pytorch`](Self::open_pytorch) opens. Their values are not read.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or its pickle is damaged or contains other classes.
+    pub(crate) fn pytorch_names(
+        path: &Path,
+        key: Option<&str>,
+    ) -> Result<Vec<String>, ConvertError> {
+        let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
+        let size = regular_file(path)?;
+        let mut file = File::open(path)
+            .map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
+        let pickles = Pickles::read(&mut file, size).map_err(problem)?;
+        let pickle = Pickle::read(&pickles.object).map_err(problem)?;
+        let tensors = pickle.tensors(key).map_err(problem)?;
+        Ok(tensors.into_iter().map(|(name, _)| name.to_owned()).collect())
+    }
+
     /// Opens the shards that an index, `pytorch_model.bin.index.json`, names.
     ///
     /// # Errors

@@ -9,8 +9,7 @@ pub(super) const FIRST: &str = "encoder.layers.0.self_attn.in_proj_weight";
 const SIDES: [&[&str]; 2] =
     [&["src", "source", "encoder", "enc"], &["tgt", "trg", "target", "decoder", "dec"]];
 /// Parts of the names of projections without a bias.
-const PROJECTIONS: [&str; 7] =
-    ["generator", "projection", "proj", "fc", "lm_head", "out", "output"];
+const PROJECTIONS: [&str; 7] = ["generator", "projection", "proj", "fc", "head", "out", "output"];
 
 /// Names of tensors.
 #[derive(Debug, PartialEq, Eq)]

@@ -102,23 +102,26 @@ fn assert_reverses(settings: &[&str]) -> Translator {
     translator
 }
 
-/// Cross-attention is on the anti-diagonal, because the target is the reversed source. With four
-/// letters and `<eos>`, one row in five would have its largest weight there by chance.
+/// Cross-attention of one head is on the anti-diagonal, because the target is the reversed source.
+/// The other heads may attend elsewhere, the mean of all with them. With four letters and `<eos>`,
+/// one row in five would have its largest weight there by chance.
 fn attention_is_reversed(translator: &Translator) {
     let tokenizers = translator.tokenizers();
-    let (mut rows, mut backwards) = (0, 0);
+    let (mut rows, mut backwards) = (0, [0; 4]);
     for word in ["abcd", "ecab", "dbae", "cdeb", "bead"] {
         let reversed: String = word.chars().rev().collect();
         let source = Tokens::of_source(&tokenizers.source, word, 16).unwrap();
         let target = Tokens::of_target(&tokenizers.target, &reversed, 16).unwrap();
         let attention = Attention::of(translator.engine(), source, target);
-        let map = attention.map(AttentionKind::Cross, 0, None).unwrap();
-        for (place, weights) in map.rows().take(4).enumerate() {
-            rows += 1;
-            backwards +=
-                usize::from(weights[3 - place] == weights.iter().copied().fold(0.0, f32::max));
+        rows += 4;
+        for (head, backwards) in backwards.iter_mut().enumerate() {
+            let map = attention.map(AttentionKind::Cross, 0, Some(head)).unwrap();
+            for (place, weights) in map.rows().take(4).enumerate() {
+                let largest = weights.iter().copied().fold(0.0, f32::max);
+                *backwards += usize::from(weights[3 - place] == largest);
+            }
         }
     }
-    println!("{backwards} of {rows} rows attend to the letter that they generate");
-    assert!(5 * backwards > 3 * rows, "{backwards} of {rows}");
+    println!("{backwards:?} of {rows} rows attend to the letter that they generate");
+    assert!(backwards.iter().any(|&head| 5 * head > 3 * rows), "{backwards:?} of {rows}");
 }

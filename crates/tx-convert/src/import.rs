@@ -26,6 +26,8 @@ mod detect;
 mod report;
 
 mod ctranslate2;
+mod fairseq;
+mod joeynmt;
 mod marian;
 mod pytorch;
 mod transformers;
@@ -45,6 +47,10 @@ pub enum ImportFormat {
     Marian,
     /// Folder of CTranslate2 with `model.bin`, or a package of Argos Translate.
     CTranslate2,
+    /// Checkpoint of fairseq's `transformer`, beside its dictionaries.
+    Fairseq,
+    /// Folder or checkpoint of JoeyNMT, with its configuration and vocabularies.
+    JoeyNmt,
     /// File of PyTorch with the weights of a model around `nn.Transformer`.
     PyTorchTransformer,
     /// Checkpoint `.pt` of the tutorial "Coding a Transformer from scratch".
@@ -53,11 +59,13 @@ pub enum ImportFormat {
 
 impl ImportFormat {
     /// All formats.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::TransformersMarian,
         Self::TransformersM2m100,
         Self::Marian,
         Self::CTranslate2,
+        Self::Fairseq,
+        Self::JoeyNmt,
         Self::PyTorchTransformer,
         Self::TutorialCheckpoint,
     ];
@@ -69,6 +77,8 @@ impl ImportFormat {
             Self::TransformersM2m100 => "transformers-m2m100",
             Self::Marian => "marian",
             Self::CTranslate2 => "ctranslate2",
+            Self::Fairseq => "fairseq",
+            Self::JoeyNmt => "joeynmt",
             Self::PyTorchTransformer => "pytorch-transformer",
             Self::TutorialCheckpoint => "tutorial-checkpoint",
         }
@@ -93,11 +103,12 @@ impl FromStr for ImportFormat {
 /// Properties of a model that its files do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// Attention heads of a file of PyTorch, which does not contain their number; by default 8, as in
-    /// the tutorial and in `nn.Transformer`.
+    /// Attention heads of a file of PyTorch that does not contain their number; by default 8, as in
+    /// the tutorial, in `nn.Transformer` and in fairseq.
     pub heads: Option<usize>,
-    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint;
-    /// needed if both languages have the same number of tokens.
+    /// `LANGUAGE` of the source in the files `tokenizer_LANGUAGE.json` of a tutorial checkpoint,
+    /// needed if both languages have the same number of tokens, and in the files `dict.LANGUAGE.txt` of
+    /// a checkpoint of fairseq that does not name its languages.
     pub source_language: Option<String>,
     /// `LANGUAGE` of the target, as [`source_language`](Self::source_language).
     pub target_language: Option<String>,
@@ -139,6 +150,8 @@ pub fn import_with(
         ImportFormat::TransformersM2m100 => transformers::import_m2m100(from),
         ImportFormat::Marian => marian::read(from),
         ImportFormat::CTranslate2 => ctranslate2::read(from, options),
+        ImportFormat::Fairseq => fairseq::read(from, options),
+        ImportFormat::JoeyNmt => joeynmt::read(from),
         ImportFormat::PyTorchTransformer => pytorch::read(from, options),
         ImportFormat::TutorialCheckpoint => tutorial::import(from, options),
     }

@@ -50,6 +50,14 @@ impl ElementType {
     }
 }
 
+/// Value of an option that a file has beside its tensors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Text(String),
+}
+
 /// Reader of the little-endian bytes of a tensor.
 type ReadBytes = Box<dyn Fn() -> io::Result<Vec<u8>> + Send + Sync>;
 

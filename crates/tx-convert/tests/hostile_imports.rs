@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 17] = [
+const MODELS: [&[&str]; 21] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -125,6 +125,20 @@ const MODELS: [&[&str]; 17] = [
         "pytorch/tutorial/target_vocabulary.txt",
     ],
     &["pytorch/tied/mapping.toml", "pytorch/tied/model.pt", "pytorch/tied/shared_vocabulary.json"],
+    &[
+        "joeynmt/pre/best.ckpt",
+        "joeynmt/pre/config.yaml",
+        "joeynmt/pre/src_vocab.txt",
+        "joeynmt/pre/trg_vocab.txt",
+    ],
+    &[
+        "joeynmt/post/best.ckpt",
+        "joeynmt/post/config.yaml",
+        "joeynmt/post/src_vocab.txt",
+        "joeynmt/post/trg_vocab.txt",
+    ],
+    &["fairseq/pre/checkpoint_best.pt", "fairseq/pre/dict.en.txt", "fairseq/pre/dict.it.txt"],
+    &["fairseq/post/checkpoint_best.pt", "fairseq/post/dict.de.txt", "fairseq/post/dict.en.txt"],
     &[
         "ctranslate2/pre/model.bin",
         "ctranslate2/pre/config.json",

@@ -82,7 +82,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     config.check(vocab).map_err(|error| unsupported(error.problems))?;
     let notes = notes(&sides, ends, options);
     let mut map = WeightMap::new(Arc::new(tensors));
-    weights::add(&mut map, &mut config, rows, &orders);
+    weights::add(&mut map, &mut config, &orders);
     let weights = map.finish(&config, vocab)?;
 
     let mut import =

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{
     ImportFormat,
     ctranslate2::{MODEL, Package},
-    pytorch,
+    fairseq, joeynmt, pytorch,
     tutorial::checkpoint,
 };
 use crate::{
@@ -33,6 +33,9 @@ struct ModelType {
 /// [`ConvertError::UnknownFormat`] with the reason; an error of reading.
 pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     let unknown = |problem: String| ConvertError::UnknownFormat { path: from.to_owned(), problem };
+    if joeynmt::is_model(from) {
+        return Ok(ImportFormat::JoeyNmt);
+    }
     if !from.is_dir() {
         return match Content::of(from)? {
             Content::PyTorch if Package::is_file(from) => Ok(ImportFormat::CTranslate2),
@@ -72,9 +75,12 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
 
 /// Format of a file of PyTorch.
 fn of_pytorch(checkpoint: &Path) -> ImportFormat {
-    match pytorch::is_transformer(checkpoint) {
-        true => ImportFormat::PyTorchTransformer,
-        false => ImportFormat::TutorialCheckpoint,
+    if fairseq::is_checkpoint(checkpoint) {
+        ImportFormat::Fairseq
+    } else if pytorch::is_transformer(checkpoint) {
+        ImportFormat::PyTorchTransformer
+    } else {
+        ImportFormat::TutorialCheckpoint
     }
 }
 
@@ -123,7 +129,7 @@ impl Content {
 
 /// Returns `true` if the name of a file is that of weights.
 fn has_weights_name(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "pt" || end == "pth" || end == "npz")
+    path.extension().is_some_and(|end| ["pt", "pth", "ckpt", "npz"].iter().any(|it| end == *it))
 }
 
 /// Regular files in a folder, sorted by name.

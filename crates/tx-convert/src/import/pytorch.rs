@@ -22,7 +22,7 @@ use super::{
     side_tokens::{Division, Listed, SideTokens, listed_tokens, vocabulary_files},
     sinusoids::sinusoids_of,
     tutorial::checkpoint,
-    weight_map::{RowOrder, WeightMap},
+    weight_map::{RowOrder, VocabularyNames, WeightMap},
 };
 use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
 
@@ -253,26 +253,16 @@ fn add_weights(
     map: &mut WeightMap,
     names: &Names,
     config: &mut ModelConfig,
-    [source, target]: [&RowOrder; 2],
+    orders: [&RowOrder; 2],
 ) {
-    let d_model = config.d_model;
-    let rows = |map: &WeightMap, name: &str| {
-        let shape = map.tensors().get(name).map(|tensor| tensor.shape.as_slice());
-        shape.and_then(|shape| shape.first().copied()).unwrap_or_default()
+    let projection = &names.projection;
+    let vocabulary = VocabularyNames {
+        source_embedding: &names.source_embedding,
+        target_embedding: &names.target_embedding,
+        projection: &format!("{projection}.weight"),
+        bias: &format!("{projection}.bias"),
     };
-    let shape = [rows(map, &names.source_embedding), d_model];
-    map.rows("source_embedding.weight", &names.source_embedding, shape, source);
-    let shape = [rows(map, &names.target_embedding), d_model];
-    map.rows("target_embedding.weight", &names.target_embedding, shape, target);
-    let projection = format!("{}.weight", names.projection);
-    map.rows_as_columns("projection.weight", &projection, shape, target);
-    let bias = format!("{}.bias", names.projection);
-    if config.output_bias || target.iter().any(Option::is_none) {
-        // Tokens that the model does not have must not be generated.
-        let bias = map.has(&bias).then_some(bias.as_str());
-        map.logit_bias("projection.bias", bias, shape[0], target);
-        config.output_bias = true;
-    }
+    map.vocabularies(config, vocabulary, orders);
     for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
     {
         let theirs = format!("{}{stack}", names.prefix);

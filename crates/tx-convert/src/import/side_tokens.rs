@@ -45,6 +45,8 @@ pub(super) struct SideTokens {
     /// For each id of the bundle, the row of the embedding.
     pub(super) order: RowOrder,
     division: Division,
+    /// Whether text is converted to lower case.
+    lowercase: bool,
     /// File of the tokens.
     path: PathBuf,
 }
@@ -97,7 +99,19 @@ impl SideTokens {
             ours.push(name);
             order.push(Some(row));
         }
-        Ok(Self { order: order.into(), tokens: ours, special, division, path: path.to_owned() })
+        Ok(Self {
+            order: order.into(),
+            tokens: ours,
+            special,
+            division,
+            lowercase: false,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Converts text to lower case before it is divided. SentencePiece models convert it themselves.
+    pub(super) fn with_lowercase(self, lowercase: bool) -> Self {
+        Self { lowercase, ..self }
     }
 
     /// Returns `true` if text is divided at spaces.
@@ -137,7 +151,7 @@ impl SideTokens {
                 Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
             }
             Division::Words | Division::Characters => {
-                let json = json(tokens, &self.division).to_string();
+                let json = json(tokens, &self.division, self.lowercase).to_string();
                 Tokenizer::from_json(json.as_bytes(), &self.path)
                     .and_then(|tokenizer| tokenizer.with_ends(ends))
                     .map_err(problem)
@@ -147,7 +161,8 @@ impl SideTokens {
 }
 
 /// A `tokenizer.json` that divides text at spaces or into characters.
-fn json(tokens: &[String], division: &Division) -> Value {
+fn json(tokens: &[String], division: &Division, lowercase: bool) -> Value {
+    let normalizer = if lowercase { json!({ "type": "Lowercase" }) } else { Value::Null };
     let (pattern, decoder) = match division {
         Division::Characters => (json!({ "Regex": "(?s)." }), json!({ "type": "Fuse" })),
         // A word that looks like a special token is divided, so that it does not become the token.
@@ -179,7 +194,7 @@ fn json(tokens: &[String], division: &Division) -> Value {
     let eos = SPECIAL_TOKENS[EOS as usize];
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
-        "normalizer": null,
+        "normalizer": normalizer,
         "pre_tokenizer": { "type": "Sequence", "pretokenizers": pre_tokenizers },
         "post_processor": {
             "type": "TemplateProcessing",

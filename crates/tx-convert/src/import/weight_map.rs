@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use tx_model::{ModelConfig, VocabSizes};
+use tx_model::{ModelConfig, Tying, VocabSizes};
 
 use crate::{error::ConvertError, tensors::Tensors};
 
@@ -45,6 +45,16 @@ impl Weight {
 /// Order of the rows of a vocabulary: for each id of the bundle, the id of the source model; `None`
 /// for a token that the source model does not have.
 pub(crate) type RowOrder = Arc<[Option<u32>]>;
+
+/// Names of the tensors with a row or a value for each token.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VocabularyNames<'a> {
+    pub(crate) source_embedding: &'a str,
+    pub(crate) target_embedding: &'a str,
+    pub(crate) projection: &'a str,
+    /// Bias of the projection, which may be absent.
+    pub(crate) bias: &'a str,
+}
 
 /// Table under construction. Problems are collected and reported together by
 /// [`finish`](Self::finish).
@@ -209,6 +219,40 @@ impl WeightMap {
             }
             Some(_) => {}
             None => self.computed(name, &shape, move || Ok(select(vec![0.0; ids]))),
+        }
+    }
+
+    /// Embeddings, projection and logit bias in the orders of source and target. Tensors that the tying
+    /// of `config` makes redundant are ignored. A bias is added if the source model does not have a token
+    /// of the bundle, which must not be generated then.
+    pub(crate) fn vocabularies(
+        &mut self,
+        config: &mut ModelConfig,
+        names: VocabularyNames<'_>,
+        [source, target]: [&RowOrder; 2],
+    ) {
+        let VocabularyNames { source_embedding, target_embedding, projection, bias } = names;
+        let tables = [source_embedding, target_embedding].map(|name| {
+            let rows = self.tensors.get(name).and_then(|table| table.shape.first().copied());
+            [rows.unwrap_or_default(), config.d_model]
+        });
+        self.rows("source_embedding.weight", source_embedding, tables[0], source);
+        match config.tying {
+            Tying::All => self.ignore(target_embedding),
+            Tying::Decoder | Tying::None => {
+                self.rows("target_embedding.weight", target_embedding, tables[1], target);
+            }
+        }
+        match config.tying {
+            Tying::All | Tying::Decoder => self.ignore(projection),
+            Tying::None => {
+                self.rows_as_columns("projection.weight", projection, tables[1], target);
+            }
+        }
+        if config.output_bias || target.iter().any(Option::is_none) {
+            let bias = self.has(bias).then_some(bias);
+            self.logit_bias("projection.bias", bias, tables[1][0], target);
+            config.output_bias = true;
         }
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::{ElementType, elements};
+use super::{ElementType, Scalar, elements};
 
 /// Maximum number of opcodes. A tensor takes about 35, so that a checkpoint with 3,000 tensors and
 /// the state of its optimizer has 300,000.
@@ -26,6 +26,8 @@ enum Class {
     RebuildTensor,
     RebuildParameter,
     Size,
+    /// `argparse.Namespace`, the options of a program.
+    Namespace,
     Storage(ElementType, usize),
 }
 
@@ -38,6 +40,7 @@ impl Class {
             ("torch._utils", "_rebuild_tensor" | "_rebuild_tensor_v2") => Self::RebuildTensor,
             ("torch._utils", "_rebuild_parameter") => Self::RebuildParameter,
             ("torch", "Size") => Self::Size,
+            ("argparse", "Namespace") => Self::Namespace,
             ("torch", "FloatStorage") => Self::Storage(F32, 4),
             ("torch", "HalfStorage") => Self::Storage(F16, 2),
             ("torch", "BFloat16Storage") => Self::Storage(BF16, 2),
@@ -138,6 +141,8 @@ enum Value<'a> {
     Tuple(Box<[Id]>),
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
+    /// Object with these attributes, a dictionary.
+    Namespace(Id),
     Class(Class),
     Storage(Box<Storage<'a>>),
     Tensor(Box<TensorView<'a>>),
@@ -240,8 +245,23 @@ impl<'a> Pickle<'a> {
         entries.iter().map(tensor).collect()
     }
 
-    /// Value of a key in a dictionary: the last one, as in Python.
-    fn entry(&self, dictionary: Id, key: &str) -> Option<Id> {
+    /// Returns the truth value, number or text at the end of a path of keys and attributes.
+    pub(super) fn scalar(&self, path: &[&str]) -> Option<Scalar> {
+        let found = path.iter().try_fold(self.root, |at, key| self.entry(at, key))?;
+        match self.value(found) {
+            Value::Bool(value) => Some(Scalar::Bool(*value)),
+            Value::Int(number) => Some(Scalar::Int(*number)),
+            Value::Text(text) if text.len() <= MAX_KEY => Some(Scalar::Text((*text).to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Value of a key in a dictionary, or of an attribute: the last one, as in Python.
+    fn entry(&self, object: Id, key: &str) -> Option<Id> {
+        let dictionary = match self.value(object) {
+            Value::Namespace(attributes) => *attributes,
+            _ => object,
+        };
         let Value::Dict(entries) = self.value(dictionary) else { return None };
         let is_key = |id: Id| matches!(self.value(id), Value::Text(text) if *text == key);
         entries.iter().rev().find(|(name, _)| is_key(*name)).map(|(_, value)| *value)
@@ -404,9 +424,8 @@ impl<'a> Machine<'a> {
                     _ => Err("the name of a class is not a text".to_owned()),
                 }
             }
-            b'R' => self.call(),
-            // Attributes, such as the versions of a dictionary of weights.
-            b'b' => self.pop().map(|_| ()),
+            b'R' | 0x81 => self.call(),
+            b'b' => self.set_attributes(),
             b'Q' => self.reference(),
             _ => Err(format!("its pickle has the opcode {opcode:#04x}, which tensors do not need")),
         }
@@ -538,6 +557,17 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Sets the attributes of a namespace. Those of other objects, such as the versions of a dictionary of
+    /// weights, are not needed.
+    fn set_attributes(&mut self) -> Result<(), String> {
+        let attributes = self.pop()?;
+        let object = self.top()?;
+        if let Some(Value::Namespace(of_object)) = self.values.get_mut(object.0 as usize) {
+            *of_object = attributes;
+        }
+        Ok(())
+    }
+
     fn class(&mut self, module: &str, name: &str) -> Result<(), String> {
         match Class::named(module, name) {
             Some(class) => self.push(Value::Class(class)),
@@ -558,6 +588,7 @@ impl<'a> Machine<'a> {
         };
         match (class, &**arguments) {
             (Class::OrderedDict, []) => self.push(Value::Dict(Vec::new())),
+            (Class::Namespace, []) => self.push(Value::Namespace(NONE)),
             (Class::RebuildTensor, [storage, offset, shape, stride, ..]) => {
                 let Value::Storage(storage) = self.value(*storage) else {
                     return Err("a tensor of the pickle has no storage".to_owned());

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::{
-    Tensor, Tensors, elements,
+    Scalar, Tensor, Tensors, elements,
     pickle::{Pickle, Storage, TensorView},
     safetensors::shards,
 };
@@ -67,14 +67,30 @@ impl Tensors {
         path: &Path,
         key: Option<&str>,
     ) -> Result<Vec<String>, ConvertError> {
-        let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
-        let size = regular_file(path)?;
-        let mut file = File::open(path)
-            .map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
-        let pickles = Pickles::read(&mut file, size).map_err(problem)?;
-        let pickle = Pickle::read(&pickles.object).map_err(problem)?;
-        let tensors = pickle.tensors(key).map_err(problem)?;
-        Ok(tensors.into_iter().map(|(name, _)| name.to_owned()).collect())
+        with_pickle(path, |pickle| {
+            let tensors = pickle.tensors(key)?;
+            Ok(tensors.into_iter().map(|(name, _)| name.to_owned()).collect())
+        })
+    }
+
+    /// Options in a file written by `torch.save`: for each of `names`, the value in the first of the
+    /// `dictionaries` that has one. A dictionary is named by the path of keys to it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or its pickle is damaged or contains other classes.
+    pub(crate) fn pytorch_options<'a>(
+        path: &Path,
+        dictionaries: &[&[&str]],
+        names: &[&'a str],
+    ) -> Result<BTreeMap<&'a str, Scalar>, ConvertError> {
+        with_pickle(path, |pickle| {
+            let value = |name: &&'a str| {
+                let mut places = dictionaries.iter().map(|keys| [*keys, &[*name]].concat());
+                Some((*name, places.find_map(|keys| pickle.scalar(&keys))?))
+            };
+            Ok(names.iter().filter_map(value).collect())
+        })
     }
 
     /// Opens the shards that an index, `pytorch_model.bin.index.json`, names.
@@ -118,6 +134,20 @@ impl Tensors {
         }
         Ok(())
     }
+}
+
+/// Applies `read` to the pickle of the saved object.
+fn with_pickle<T>(
+    path: &Path,
+    read: impl FnOnce(&Pickle<'_>) -> Result<T, String>,
+) -> Result<T, ConvertError> {
+    let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
+    let size = regular_file(path)?;
+    let mut file =
+        File::open(path).map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
+    let pickles = Pickles::read(&mut file, size).map_err(problem)?;
+    let pickle = Pickle::read(&pickles.object).map_err(problem)?;
+    read(&pickle).map_err(problem)
 }
 
 /// Name, shape, element type and position of each tensor.

@@ -28,6 +28,36 @@ const NO_PIECES: &str = "it is not a SentencePiece model: it has no pieces";
 const UNIGRAM: u64 = 1;
 const BPE: u64 = 2;
 
+/// Numbers of the fields of `ModelProto`.
+mod model_field {
+    pub(super) const PIECES: u64 = 1;
+    pub(super) const TRAINER_SPEC: u64 = 2;
+    pub(super) const NORMALIZER_SPEC: u64 = 3;
+    pub(super) const DENORMALIZER_SPEC: u64 = 5;
+}
+
+/// Numbers of the fields of `ModelProto.SentencePiece`.
+mod piece_field {
+    pub(super) const PIECE: u64 = 1;
+    pub(super) const SCORE: u64 = 2;
+    pub(super) const TYPE: u64 = 3;
+}
+
+/// Numbers of the fields of `TrainerSpec`.
+mod trainer_field {
+    pub(super) const MODEL_TYPE: u64 = 3;
+    pub(super) const TREAT_WHITESPACE_AS_SUFFIX: u64 = 24;
+    pub(super) const BYTE_FALLBACK: u64 = 35;
+}
+
+/// Numbers of the fields of `NormalizerSpec`.
+mod normalizer_field {
+    pub(super) const PRECOMPILED_CHARSMAP: u64 = 2;
+    pub(super) const ADD_DUMMY_PREFIX: u64 = 3;
+    pub(super) const REMOVE_EXTRA_WHITESPACES: u64 = 4;
+    pub(super) const ESCAPE_WHITESPACES: u64 = 5;
+}
+
 /// Model as stored in the file.
 struct Model {
     pieces: Vec<Piece>,
@@ -145,7 +175,7 @@ impl Model {
     fn merges(&self) -> Vec<(String, String)> {
         let ids: HashMap<&str, usize> =
             self.pieces.iter().map(|piece| piece.text.as_str()).zip(0..).collect();
-        let is_plain = |id: usize| matches!(self.pieces[id].kind, 0 | 1);
+        let is_plain = |id: usize| matches!(self.pieces[id].kind, 0 | NORMAL);
         let mut order: Vec<usize> = (0..self.pieces.len()).filter(|&id| is_plain(id)).collect();
         order.sort_by(|&a, &b| self.pieces[b].score.total_cmp(&self.pieces[a].score));
         let mut merges = Vec::new();
@@ -168,41 +198,50 @@ impl Model {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let mut model = Self::default();
         let mut message = Fields(bytes);
-        while let Some((number, value)) = message.next()? {
-            match (number, value) {
-                (1, Field::Bytes(bytes)) => {
+        while let Some(field) = message.next()? {
+            match field {
+                (model_field::PIECES, Field::Bytes(bytes)) => {
                     model.pieces.push(Piece::parse(bytes)?);
                 }
-                // TrainerSpec
-                (2, Field::Bytes(bytes)) => {
+                (model_field::TRAINER_SPEC, Field::Bytes(bytes)) => {
+                    use trainer_field::{BYTE_FALLBACK, MODEL_TYPE, TREAT_WHITESPACE_AS_SUFFIX};
                     let mut fields = Fields(bytes);
                     while let Some(field) = fields.next()? {
                         match field {
-                            (3, Field::Number(kind)) => model.kind = kind,
-                            (24, Field::Number(on)) => model.space_is_suffix = on != 0,
-                            (35, Field::Number(on)) => model.byte_fallback = on != 0,
+                            (MODEL_TYPE, Field::Number(kind)) => model.kind = kind,
+                            (TREAT_WHITESPACE_AS_SUFFIX, Field::Number(on)) => {
+                                model.space_is_suffix = on != 0;
+                            }
+                            (BYTE_FALLBACK, Field::Number(on)) => model.byte_fallback = on != 0,
                             _ => {}
                         }
                     }
                 }
-                // NormalizerSpec
-                (3, Field::Bytes(bytes)) => {
+                (model_field::NORMALIZER_SPEC, Field::Bytes(bytes)) => {
+                    use normalizer_field::{
+                        ADD_DUMMY_PREFIX, ESCAPE_WHITESPACES, PRECOMPILED_CHARSMAP,
+                        REMOVE_EXTRA_WHITESPACES,
+                    };
                     let mut fields = Fields(bytes);
                     while let Some(field) = fields.next()? {
                         match field {
-                            (2, Field::Bytes(table)) => model.charsmap = table.to_vec(),
-                            (3, Field::Number(on)) => model.adds_space = on != 0,
-                            (4, Field::Number(on)) => model.trims = on != 0,
-                            (5, Field::Number(on)) => model.escapes_spaces = on != 0,
+                            (PRECOMPILED_CHARSMAP, Field::Bytes(table)) => {
+                                model.charsmap = table.to_vec();
+                            }
+                            (ADD_DUMMY_PREFIX, Field::Number(on)) => model.adds_space = on != 0,
+                            (REMOVE_EXTRA_WHITESPACES, Field::Number(on)) => model.trims = on != 0,
+                            (ESCAPE_WHITESPACES, Field::Number(on)) => {
+                                model.escapes_spaces = on != 0;
+                            }
                             _ => {}
                         }
                     }
                 }
-                // NormalizerSpec of decoded text
-                (5, Field::Bytes(bytes)) => {
+                (model_field::DENORMALIZER_SPEC, Field::Bytes(bytes)) => {
                     let mut fields = Fields(bytes);
                     while let Some(field) = fields.next()? {
-                        if let (2, Field::Bytes(table)) = field {
+                        if let (normalizer_field::PRECOMPILED_CHARSMAP, Field::Bytes(table)) = field
+                        {
                             model.has_denormalizer = !table.is_empty();
                         }
                     }
@@ -219,16 +258,16 @@ impl Model {
 
 impl Piece {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut piece = Self { text: String::new(), score: 0.0, kind: 1 };
+        let mut piece = Self { text: String::new(), score: 0.0, kind: NORMAL };
         let mut fields = Fields(bytes);
         while let Some(field) = fields.next()? {
             match field {
-                (1, Field::Bytes(text)) => {
+                (piece_field::PIECE, Field::Bytes(text)) => {
                     let text = str::from_utf8(text).map_err(|_| "a piece is not UTF-8")?;
                     piece.text = text.to_owned();
                 }
-                (2, Field::Fixed32(bits)) => piece.score = f32::from_bits(bits),
-                (3, Field::Number(kind)) => piece.kind = kind,
+                (piece_field::SCORE, Field::Fixed32(bits)) => piece.score = f32::from_bits(bits),
+                (piece_field::TYPE, Field::Number(kind)) => piece.kind = kind,
                 _ => {}
             }
         }

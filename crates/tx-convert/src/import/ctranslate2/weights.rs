@@ -3,44 +3,27 @@
 //! A linear layer is `[d_out, d_in]`, in a bundle `[d_in, d_out]`. Self-attention has one layer for
 //! queries, keys and values; cross-attention has one for keys and values.
 
-use tx_model::{ModelConfig, Positions, Tying};
+use tx_model::{ModelConfig, Positions};
 
 use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
 use crate::import::{
     sinusoids::sinusoids_of,
-    weight_map::{RowOrder, WeightMap},
+    weight_map::{RowOrder, VocabularyNames, WeightMap},
 };
 
 /// Adds the weights of a model with this configuration. A table of positions that has the values of
 /// sinusoids becomes sinusoids in `config`.
-pub(super) fn add(
-    map: &mut WeightMap,
-    config: &mut ModelConfig,
-    [source_rows, target_rows]: [usize; 2],
-    [source, target]: &[RowOrder; 2],
-) {
-    let d_model = config.d_model;
+pub(super) fn add(map: &mut WeightMap, config: &mut ModelConfig, [source, target]: &[RowOrder; 2]) {
     let tables = SOURCE_EMBEDDINGS.into_iter();
     let table = tables.clone().find(|name| map.has(name)).unwrap_or(SOURCE_EMBEDDINGS[0]);
     tables.for_each(|name| map.ignore(name));
-    map.rows("source_embedding.weight", table, [source_rows, d_model], source);
-    let shape = [target_rows, d_model];
-    match config.tying {
-        Tying::All => map.ignore(TARGET_EMBEDDING),
-        Tying::Decoder | Tying::None => {
-            map.rows("target_embedding.weight", TARGET_EMBEDDING, shape, target);
-        }
-    }
-    match config.tying {
-        Tying::All | Tying::Decoder => map.ignore(PROJECTION),
-        Tying::None => map.rows_as_columns("projection.weight", PROJECTION, shape, target),
-    }
-    if config.output_bias || target.iter().any(Option::is_none) {
-        let bias = "decoder/projection/bias";
-        // Tokens that the model does not have must not be generated.
-        map.logit_bias("projection.bias", map.has(bias).then_some(bias), target_rows, target);
-        config.output_bias = true;
-    }
+    let vocabulary = VocabularyNames {
+        source_embedding: table,
+        target_embedding: TARGET_EMBEDDING,
+        projection: PROJECTION,
+        bias: "decoder/projection/bias",
+    };
+    map.vocabularies(config, vocabulary, [source, target]);
     for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
     {
         if map.has(&format!("{stack}/layer_norm/gamma")) {

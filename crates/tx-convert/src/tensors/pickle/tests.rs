@@ -171,3 +171,22 @@ fn depth_costs_nothing() {
     let deep = [&b"N"[..], &vec![0x85; 100_000], b"."].concat();
     drop(Pickle::read(&deep).unwrap());
 }
+
+/// `{"cfg": {"model": Namespace(heads=2, scale=True, lang="de")}, "args": None}` as Python 3.11 writes it.
+#[test]
+fn options_are_attributes_of_namespaces() {
+    let mut bytes = b"\x80\x02}q\0(X\x03\0\0\0cfgq\x01}q\x02X\x05\0\0\0modelq\x03".to_vec();
+    bytes.extend(b"cargparse\nNamespace\nq\x04)\x81q\x05}q\x06(X\x05\0\0\0headsq\x07K\x02");
+    bytes.extend(b"X\x05\0\0\0scaleq\x08\x88X\x04\0\0\0langq\tX\x02\0\0\0deq\nubs");
+    bytes.extend(b"X\x04\0\0\0argsq\x0bNu.");
+    let pickle = Pickle::read(&bytes).unwrap();
+    assert_eq!(pickle.scalar(&["cfg", "model", "heads"]), Some(Scalar::Int(2)));
+    assert_eq!(pickle.scalar(&["cfg", "model", "scale"]), Some(Scalar::Bool(true)));
+    assert_eq!(pickle.scalar(&["cfg", "model", "lang"]), Some(Scalar::Text("de".to_owned())));
+    for path in [&["args", "heads"][..], &["cfg"], &["cfg", "model", "none"], &["none"]] {
+        assert_eq!(pickle.scalar(path), None, "{path:?}");
+    }
+    // A namespace whose attributes are itself.
+    let cycle = b"\x80\x02cargparse\nNamespace\n)\x812b.";
+    assert_eq!(Pickle::read(cycle).unwrap().scalar(&["a"]), None);
+}

@@ -1,103 +1,49 @@
-//! Models around PyTorch's `nn.Transformer`: log-probabilities and greedy search as PyTorch gives them
-//! (`fixtures/pytorch/generate.py`), and what their files must have.
+//! Models around PyTorch's `nn.Transformer` (`fixtures/pytorch/generate.py`), and what their files must
+//! have.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "clippy recognizes test functions as tests, but not their helpers"
-)]
+use std::{fs, path::Path};
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-use serde_json::Value;
-use tempfile::TempDir;
 use tx_convert::{
     ImportFormat,
     import::{ImportOptions, import_with},
 };
-use tx_infer::{Bundle, Cancellation, Device, SearchOptions};
 use tx_model::{Activation, EmbeddingScale, NormPlacement, Positions};
 use tx_text::special::{BOS, EOS, UNK};
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pytorch")
+use super::{Cases, bundle, error_of_changed};
+
+fn fixtures() -> std::path::PathBuf {
+    super::fixtures("pytorch")
 }
 
 fn two_heads() -> ImportOptions {
     ImportOptions { heads: Some(2), ..ImportOptions::default() }
 }
 
-fn bundle(from: &Path) -> (TempDir, Bundle) {
-    let output = tempfile::tempdir().unwrap();
-    import_with(from, None, &two_heads()).unwrap().save(output.path()).unwrap();
-    let bundle = Bundle::open(output.path()).unwrap();
-    (output, bundle)
-}
-
-/// A copy of a model, whose files can be changed.
-fn copy(name: &str) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(fixtures().join(name)).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
-    }
-    copy
-}
-
 /// Error of the import of a changed copy.
 fn error(name: &str, change: impl FnOnce(&Path)) -> String {
-    let copy = copy(name);
-    change(copy.path());
-    import_with(copy.path(), None, &two_heads()).unwrap_err().to_string()
-}
-
-fn texts(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().map(|token| token.as_str().unwrap()).collect()
+    error_of_changed(&fixtures().join(name), &two_heads(), change)
 }
 
 #[test]
 fn log_probabilities_and_greedy_search_are_those_of_pytorch() {
-    let cases: Value =
-        serde_json::from_slice(&fs::read(fixtures().join("cases.json")).unwrap()).unwrap();
+    let cases = Cases::read("pytorch");
     for name in ["tutorial", "tied"] {
-        let (_output, bundle) = bundle(&fixtures().join(name));
-        let engine = bundle.engine(&Device::Cpu).unwrap();
-        let target = &bundle.tokenizers.target;
-        for case in cases[name].as_array().unwrap() {
-            let text = case["source"].as_str().unwrap();
-            let source = bundle.tokenizers.source.encode(text).unwrap();
-            let given = texts(&case["given"]).into_iter().map(|token| target.id(token).unwrap());
-            let given: Vec<u32> = given.chain([EOS]).collect();
-            let pair = [(source.as_slice(), given.as_slice())];
-            let scores = engine.log_probabilities(&pair, &Cancellation::new()).unwrap().remove(0);
-            let expected = case["log_probabilities"].as_array().unwrap();
-            assert_eq!(scores.len(), expected.len());
-            for (score, expected) in scores.iter().zip(expected) {
-                let error = (f64::from(*score) - expected.as_f64().unwrap()).abs();
-                assert!(error <= 1e-4, "{name}: {score} and {expected}: {text}");
-            }
-            let options =
-                SearchOptions { max_len: Some(12), min_len: 0, ..bundle.search.clone().unwrap() };
-            let found = engine.search(&[source.as_slice()], &options).unwrap().remove(0).remove(0);
-            let ids = found.ids.iter().filter(|&&id| id != EOS);
-            let tokens: Vec<String> = ids.map(|&id| target.token(id).unwrap()).collect();
-            assert_eq!(tokens, texts(&case["greedy"]), "{name}: {text}");
-        }
+        let (_output, bundle) = bundle(&fixtures().join(name), &two_heads());
+        cases.check(name, &bundle);
     }
 }
 
 #[test]
 fn the_configuration_is_that_of_the_modules() {
-    let (_output, tutorial) = bundle(&fixtures().join("tutorial"));
+    let (_output, tutorial) = bundle(&fixtures().join("tutorial"), &two_heads());
     let config = &tutorial.config;
     assert_eq!((config.d_model, config.d_ff, config.n_heads), (12, 16, 2));
     assert_eq!((config.encoder_layers, config.decoder_layers, config.max_len), (2, 1, 40));
     assert_eq!((config.norm, config.norm_epsilon), (NormPlacement::PostFinal, 1e-5));
     assert_eq!((config.positions, config.activation), (Positions::Sinusoidal, Activation::Relu));
     assert_eq!(config.embedding_scale, EmbeddingScale::Both);
-    let (_output, tied) = bundle(&fixtures().join("tied"));
+    let (_output, tied) = bundle(&fixtures().join("tied"), &two_heads());
     let config = &tied.config;
     assert_eq!((config.encoder_layers, config.decoder_layers), (1, 2));
     assert_eq!((config.norm, config.norm_epsilon), (NormPlacement::Pre, 1e-3));
@@ -110,7 +56,7 @@ fn the_configuration_is_that_of_the_modules() {
 /// `é` is one token, `z` is none, and a text can contain the name of a special token.
 #[test]
 fn texts_are_divided_into_words_or_characters() {
-    let (_output, tied) = bundle(&fixtures().join("tied"));
+    let (_output, tied) = bundle(&fixtures().join("tied"), &two_heads());
     let source = &tied.tokenizers.source;
     let ids = source.encode("é z").unwrap();
     let [e, space] = ["é", " "].map(|token| source.id(token).unwrap());
@@ -119,7 +65,7 @@ fn texts_are_divided_into_words_or_characters() {
     let ids = source.encode("<eos>").unwrap();
     assert_eq!(ids[1..], [UNK, source.id("e").unwrap(), UNK, UNK, UNK, EOS]);
 
-    let (_output, tutorial) = bundle(&fixtures().join("tutorial"));
+    let (_output, tutorial) = bundle(&fixtures().join("tutorial"), &two_heads());
     let source = &tutorial.tokenizers.source;
     let [dog, sees] = ["dog", "sees"].map(|token| source.id(token).unwrap());
     assert_eq!(source.encode("dog  sees zebras").unwrap(), [BOS, dog, sees, UNK, EOS]);

@@ -11,24 +11,36 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 17] = [
-    ("tx-cli", &[]),
+const ARROWS: [(&str, &[&str]); 19] = [
+    ("tx-cli", &["tx-fetch"]),
     ("tx-text", &[]),
     ("tx-phrasebook", &["tx-text"]),
-    ("tx-data", &["tx-phrasebook", "tx-text"]),
+    ("tx-fetch", &["tx-text"]),
+    ("tx-data", &["tx-fetch", "tx-phrasebook", "tx-text"]),
     ("tx-eval", &[]),
     ("tx-kernels", &[]),
     ("tx-model", &["tx-kernels"]),
     ("tx-engine", &["tx-kernels", "tx-model"]),
     ("tx-infer", &["tx-data", "tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
+    ("tx-catalogue", &["tx-convert", "tx-fetch"]),
     ("tx-markup", &["tx-infer"]),
     ("tx-serve", &["tx-infer", "tx-markup"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
     (
         "translate",
-        &["tx-cli", "tx-convert", "tx-eval", "tx-infer", "tx-markup", "tx-serve", "tx-text"],
+        &[
+            "tx-catalogue",
+            "tx-cli",
+            "tx-convert",
+            "tx-eval",
+            "tx-fetch",
+            "tx-infer",
+            "tx-markup",
+            "tx-serve",
+            "tx-text",
+        ],
     ),
     // Tests only.
     ("tx-testing", &[]),
@@ -36,10 +48,12 @@ const ARROWS: [(&str, &[&str]); 17] = [
 ];
 
 /// Additional packages that tests, examples and benchmarks may depend on.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 7] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 9] = [
+    ("tx-fetch", &["tx-testing"]),
     ("tx-data", &["tx-testing"]),
     ("train", &["tx-testing"]),
     ("tx-convert", &["tx-engine"]),
+    ("tx-catalogue", &["tx-infer", "tx-testing"]),
     ("tx-infer", &["tx-cli"]),
     ("tx-train", &["tx-cli"]),
     ("translate", &["tx-model"]),
@@ -85,11 +99,13 @@ fn no_arrow_between_the_crates_runs_back() {
 }
 
 /// The tree of one package is used, because the workspace's tree unifies the features of all
-/// packages.
+/// packages. Only the feature `models` of `translate` downloads anything.
 #[test]
 fn translating_needs_nothing_that_training_needs() {
-    for package in ["translate", "tx-infer"] {
-        let reached = tree(package);
+    let without_models = ["--no-default-features", "--features", "cpu,ndarray,serve"];
+    for (package, reached) in
+        [("translate", tree_with("translate", &without_models)), ("tx-infer", tree("tx-infer"))]
+    {
         assert!(reached.contains("tx-model") && reached.contains("tx-text"), "{reached:?}");
         // The last two download and read corpora.
         let training = ["tx-train", "burn-train", "burn-autodiff", "burn-optim", "ureq", "parquet"];

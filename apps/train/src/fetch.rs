@@ -1,21 +1,19 @@
 //! `train fetch` and `train --fetch`: download of named corpora into the cache.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-    sync::Mutex,
-    time::Duration,
-};
+use std::{fmt::Write as _, io::Write};
 
 use clap::Args;
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
-use tx_cli::terminal::stderr;
+use indicatif::HumanBytes;
+use tx_cli::{
+    download::{self, DownloadArgs},
+    terminal::stderr,
+};
 use tx_train::{
     TrainConfig, TrainError, corpus,
     tx_data::{
         DataError,
-        fetch::{Cache, Event, FetchError, Fetcher, Mode, Patience, Remote},
         source::named::{self, Corpus, CorpusCache, Endpoints, Part, Request},
+        tx_fetch::{Cache, FetchError, Fetcher, Mode, Patience, Remote},
     },
 };
 
@@ -55,48 +53,20 @@ pub struct FetchArgs {
     #[arg(long, value_name = "NAME", requires = "name")]
     revision: Option<String>,
 
-    /// Use the cache only, without network access
-    #[arg(long, conflicts_with = "refresh")]
-    offline: bool,
-
-    /// Download files again even if they are in the cache, and accept changed content
-    #[arg(long)]
-    refresh: bool,
-
     /// Print the files that would be downloaded, without downloading them; lists of files are still
     /// downloaded if necessary
     #[arg(long)]
     dry_run: bool,
 
-    /// Retries for each URL if the server is busy or disconnects
-    #[arg(long, value_name = "N", default_value_t = Patience::default().retries)]
-    retries: u32,
-
-    /// Timeout for the next byte from a server, in seconds
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = Patience::default().stall.as_secs(),
-        value_parser = clap::value_parser!(u64).range(1..=3600)
-    )]
-    timeout: u64,
-
-    /// Print paths and errors only
-    #[arg(short, long)]
-    quiet: bool,
+    /// Network access and output
+    #[command(flatten)]
+    download: DownloadArgs,
 }
 
 /// Fetches a corpus, or lists the known ones; returns the text for standard output.
 pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
     let Some(name) = args.name else { return Ok(list()) };
-    let mode = match (args.offline, args.refresh) {
-        (true, _) => Mode::Offline,
-        (_, true) => Mode::Refresh,
-        _ => Mode::Online,
-    };
-    let stall = Duration::from_secs(args.timeout);
-    let patience = Patience { retries: args.retries, stall, ..Patience::default() };
-    let fetcher = fetcher(mode, patience, args.quiet)?;
+    let fetcher = args.download.fetcher().map_err(failed)?;
     let request = Request {
         name,
         source: args.source.unwrap_or_default(),
@@ -106,7 +76,7 @@ pub fn fetch(args: FetchArgs) -> anyhow::Result<String> {
         revision: args.revision,
     };
     let corpus = named::find(&request, &fetcher, &Endpoints::from_env()).map_err(failed)?;
-    if !args.quiet {
+    if !args.download.quiet {
         write!(stderr(), "{}", credits(&corpus))?;
     }
     let parts = [Part::Training, Part::Validation, Part::Test];
@@ -128,7 +98,7 @@ pub fn fetch_for(config: &TrainConfig, quiet: bool) -> anyhow::Result<()> {
     if requests.is_empty() {
         return Ok(());
     }
-    let fetcher = fetcher(Mode::Online, Patience::default(), quiet)?;
+    let fetcher = download::fetcher(Mode::Online, Patience::default(), quiet).map_err(failed)?;
     for request in &requests {
         let corpus = corpus::fetch(request, &fetcher, &Endpoints::from_env())?;
         if !quiet {
@@ -163,81 +133,4 @@ fn plan(remote: &Remote, fetcher: &Fetcher) -> String {
     let state = if fetcher.has(remote) { "in the cache" } else { "to fetch" };
     let address = remote.addresses.first().unwrap_or(&remote.key);
     format!("{state}\t{size}\t{address}\n")
-}
-
-fn fetcher(mode: Mode, patience: Patience, quiet: bool) -> anyhow::Result<Fetcher> {
-    let cache = Cache::of_user().map_err(failed)?;
-    let fetcher = Fetcher::new(cache, mode).patience(patience);
-    if quiet {
-        return Ok(fetcher);
-    }
-    let bar = Mutex::new(None);
-    Ok(fetcher.show(move |event| {
-        if let Ok(mut bar) = bar.lock() {
-            // A closed standard error does not fail the download.
-            drop(show(event, &mut bar));
-        }
-    }))
-}
-
-/// Prints a line for an event, and on a terminal a bar for the bytes of a file.
-fn show(event: Event, bar: &mut Option<ProgressBar>) -> io::Result<()> {
-    if !matches!(event, Event::Bytes(_))
-        && let Some(bar) = bar.take()
-    {
-        bar.finish_and_clear();
-    }
-    match event {
-        Event::Waiting { name } => {
-            writeln!(stderr(), "waiting: another process is fetching `{name}`")
-        }
-        Event::Unprotected { address } => writeln!(
-            stderr(),
-            "warning: {address} is not encrypted; the file can be modified in transit"
-        ),
-        Event::Begin { name, address, have, total } => {
-            let size = total.map_or_else(String::new, |total| format!(", {}", HumanBytes(total)));
-            let rest = if have > 0 { format!(", resuming at byte {have}") } else { String::new() };
-            *bar = Some(progress(&name, have, total));
-            writeln!(stderr(), "fetching {address}{size}{rest}")
-        }
-        Event::Bytes(bytes) => {
-            if let Some(bar) = bar {
-                bar.set_position(bytes);
-            }
-            Ok(())
-        }
-        Event::Retry { address, problem, wait } => {
-            let wait = wait.as_secs_f64();
-            writeln!(stderr(), "retrying in {wait:.1} s: {address}: {problem}")
-        }
-        Event::Mirror { address, problem } => {
-            writeln!(stderr(), "trying the next URL: {address}: {problem}")
-        }
-        Event::Done { name, record } => {
-            let trust =
-                if record.pinned { "as expected" } else { "recorded at the first download" };
-            let size = HumanBytes(record.size);
-            writeln!(stderr(), "fetched `{name}`: {size}, SHA-256 {} ({trust})", record.sha256)
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns a progress bar, which is visible on a terminal only.
-fn progress(name: &str, have: u64, total: Option<u64>) -> ProgressBar {
-    let (bar, template) = match total {
-        Some(total) => (
-            ProgressBar::new(total),
-            "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec}, {eta} left",
-        ),
-        None => (ProgressBar::no_length(), "{msg} {bytes} {bytes_per_sec}"),
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.set_message(name.to_owned());
-    bar.set_position(have);
-    bar.reset_eta();
-    bar
 }

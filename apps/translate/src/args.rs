@@ -19,6 +19,8 @@ use tx_cli::{
 };
 use tx_text::InvalidUtf8;
 
+#[cfg(feature = "models")]
+use crate::models::ModelsArgs;
 #[cfg(feature = "serve")]
 use crate::serve::ServeArgs;
 use crate::{
@@ -37,7 +39,7 @@ use crate::{
     shortlist::ShortlistArgs,
 };
 use format::Format;
-use model::TranslatorArgs;
+use model::{TranslatorArgs, bundle_path};
 use search::SeedArgs;
 use split::SplitArgs;
 
@@ -81,6 +83,7 @@ Examples:
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
   translate quantize --model runs/de-en --output de-en-int8
   translate shortlist --model runs/de-en --source train.de --target train.en --output de-en.lex
+  translate models get argos-en-it
   translate serve --model en-de=runs/en-de"
 )]
 pub struct Cli {
@@ -123,7 +126,7 @@ pub enum Command {
     Bench(BenchArgs),
 
     /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian,
-    /// CTranslate2, Argos Translate
+    /// CTranslate2, Argos Translate, fairseq, JoeyNMT, `nn.Transformer`
     ///
     /// The format is detected from the content of the files. An option of the model that tx does not
     /// support, and a weight that is missing or not used, is an error that names it. No code of the
@@ -148,6 +151,10 @@ pub enum Command {
     /// it is faster, but translations can change.
     Shortlist(ShortlistArgs),
 
+    /// Download translation models by name: OPUS-MT, Argos Translate, and those of your own catalogue
+    #[cfg(feature = "models")]
+    Models(ModelsArgs),
+
     /// Serve translations by HTTP: LibreTranslate, DeepL and KServe interfaces, and a web page
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
@@ -162,8 +169,14 @@ pub enum Command {
 /// Input, output and options of running a model on lines.
 #[derive(Debug, Args)]
 pub struct TranslateArgs {
-    /// Bundle to use: the folder written by `train`
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    /// Bundle to use: the folder written by `train`, or the name of a model of `translate models`
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        required = true,
+        value_parser = bundle_path()
+    )]
     pub model: Option<PathBuf>,
 
     /// Text to use instead of a file

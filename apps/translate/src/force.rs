@@ -12,7 +12,7 @@ use tx_infer::{Bundle, Device, Generator, TargetScore, TaskKind, Translator};
 use tx_text::{Lines, TextError};
 
 use crate::{
-    args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs},
+    args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs, bundle_path},
     usage::Usage,
 };
 
@@ -25,7 +25,13 @@ const WINDOW: usize = 1_000;
 #[derive(Debug, Args)]
 pub struct ForceArgs {
     /// Bundle to score with (repeatable: probabilities are averaged)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required = true)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        required = true,
+        value_parser = bundle_path()
+    )]
     pub model: Vec<PathBuf>,
 
     /// File with source sentences, or with the texts of a language model, one per line, plain or gzip

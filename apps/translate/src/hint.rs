@@ -1,7 +1,11 @@
 //! Hints and exit codes of errors.
 
+#[cfg(feature = "models")]
+use tx_catalogue::CatalogueError;
 use tx_cli::Failure;
 use tx_convert::ConvertError;
+#[cfg(feature = "models")]
+use tx_fetch::remedy::Remedy;
 use tx_infer::{InferError, device::DeviceError};
 use tx_text::TextError;
 
@@ -30,6 +34,8 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
     let text = || error.downcast_ref().and_then(TextError::hint);
     let usage = || error.downcast_ref().and_then(Usage::hint);
     let fixed = infer.or(conversion).or_else(text).or_else(usage).map(str::to_owned);
+    #[cfg(feature = "models")]
+    let fixed = fixed.or_else(|| error.downcast_ref().and_then(of_catalogue).map(str::to_owned));
     #[cfg(feature = "serve")]
     let fixed = fixed
         .or_else(|| error.downcast_ref().and_then(tx_serve::ServeError::hint).map(str::to_owned));
@@ -39,9 +45,10 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 /// Returns the hint for an error of `tx-infer`, with the names of the programs.
 fn of_inference(error: &InferError) -> Option<&'static str> {
     match error {
-        InferError::NotABundle { .. } => {
-            Some("pass the folder of a run of `train` that has completed a validation")
-        }
+        InferError::NotABundle { .. } => Some(
+            "pass the folder of a run of `train` that has completed a validation, or the name of \
+                 a model that `translate models get` has downloaded",
+        ),
         InferError::Format { found, newest, .. } if found > newest => {
             Some("the bundle is newer than this build: update `translate`")
         }
@@ -67,5 +74,31 @@ fn of_conversion(error: &ConvertError) -> Option<&'static str> {
         ConvertError::OutputExists { .. } => Some("pass another folder as `--output`"),
         ConvertError::Bundle(error) => of_inference(error),
         _ => error.hint(),
+    }
+}
+
+/// Returns the hint for an error of `tx-catalogue`.
+#[cfg(feature = "models")]
+fn of_catalogue(error: &CatalogueError) -> Option<&'static str> {
+    match error {
+        CatalogueError::UnknownModel { .. } => {
+            Some("`translate models list` lists the models of the catalogue")
+        }
+        CatalogueError::NotDownloaded { .. } => {
+            Some("`translate models list --downloaded` lists the downloaded models")
+        }
+        CatalogueError::OtherFile { .. } => Some("download the file again"),
+        CatalogueError::Download { source, .. } => Some(match source.remedy() {
+            Some(Remedy::TrustAnew) => {
+                "the file has changed at its source; to accept that, pass `--refresh`"
+            }
+            Some(Remedy::OtherCache) => "set `TX_CACHE` to another folder",
+            _ => {
+                "try again later, which resumes the download, or download the files by other means \
+                 and pass their folder: `translate models get NAME --from DIR`"
+            }
+        }),
+        CatalogueError::Convert(error) => of_conversion(error),
+        _ => None,
     }
 }

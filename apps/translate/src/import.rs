@@ -37,16 +37,17 @@ pub struct ImportArgs {
     )]
     pub format: Format,
 
-    /// Attention heads of a file of PyTorch, which does not contain their number [default: 8]
+    /// Attention heads of a file of PyTorch that does not contain their number [default: 8]
     #[arg(long, value_name = "N")]
     pub heads: Option<usize>,
 
-    /// Source language of a checkpoint of the tutorial, as in the name of `tokenizer_LANG.json`; needed
-    /// if both languages have as many tokens
+    /// Source language of a checkpoint of the tutorial, as in the name of `tokenizer_LANG.json`, needed
+    /// if both languages have as many tokens; or of fairseq, as in the name of `dict.LANG.txt`, needed if
+    /// the file does not contain it
     #[arg(long, value_name = "LANG", requires = "target_language")]
     pub source_language: Option<String>,
 
-    /// Target language of a checkpoint of the tutorial
+    /// Target language, as --source-language
     #[arg(long, value_name = "LANG", requires = "source_language")]
     pub target_language: Option<String>,
 

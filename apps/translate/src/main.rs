@@ -29,6 +29,8 @@ mod force;
 mod import;
 mod inspect;
 mod interactive;
+#[cfg(feature = "models")]
+mod models;
 mod quantize;
 mod rerank;
 mod score;
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         Some(Command::Quantize(args)) => quantize::quantize(&args),
         Some(Command::Shortlist(args)) => shortlist::shortlist(&args),
         Some(Command::Rerank(args)) => rerank::rerank(args),
+        #[cfg(feature = "models")]
+        Some(Command::Models(args)) => models::models(args),
         #[cfg(feature = "serve")]
         Some(Command::Serve(args)) => serve::serve(args),
         Some(Command::Completions(args)) => args.print(Cli::command()),

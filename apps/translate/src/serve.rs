@@ -9,6 +9,8 @@ use tx_cli::log;
 use tx_infer::{Precision, Translator};
 use tx_serve::{Cors, HostName, Limits, ModelSpec, PublicUrl, Server, ServerOptions};
 
+use crate::args::model::with_downloaded;
+
 /// Arguments of `translate serve`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -20,7 +22,7 @@ Examples:
   translate serve --model en-de=runs/en-de
   translate serve --model en-de=runs/en-de --model de-en=runs/de-en --listen 0.0.0.0:5000 --keys keys.toml")]
 pub struct ServeArgs {
-    /// Bundle to serve, with a name (repeatable). If the bundle does not record its languages, the name
+    /// Bundle to serve, or model of `translate models`, with a name (repeatable). If the bundle does not record its languages, the name
     /// or the folder is the pair, as in `en-de`
     #[arg(long, value_name = "[NAME=]DIR", required = true, value_hint = ValueHint::DirPath)]
     model: Vec<ModelSpec>,
@@ -139,7 +141,8 @@ fn origins(text: &str) -> Result<Origins, String> {
 /// Serves until a signal.
 pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let limits = args.limits;
-    let mut options = ServerOptions::new(args.model);
+    let found = |spec: ModelSpec| ModelSpec { folder: with_downloaded(spec.folder), ..spec };
+    let mut options = ServerOptions::new(args.model.into_iter().map(found).collect());
     options.listen = args.listen;
     options.keys = args.keys;
     options.execution.precision = args.precision;

@@ -57,6 +57,9 @@ mod cli {
     mod languages;
     // Models of other toolkits.
     mod importing;
+    // Models by name.
+    #[cfg(feature = "models")]
+    mod models;
     // Classification, continuation of texts, and masks.
     mod tasks;
     // Bundles in the formats of other toolkits.

@@ -1,11 +1,14 @@
 //! Parts that the programs `train` and `translate` share: the allocator, output that is safe to show
 //! on a terminal, error reports with exit codes, the commands `completions` and `manual`, with the
-//! feature `figures` files with figures, and with the feature `log` a log of events.
+//! feature `figures` files with figures, with `log` a log of events, and with `download` the
+//! arguments and the progress of downloads.
 //!
-//! This crate depends on no other crate of tx. Linking it makes mimalloc the global allocator.
+//! Linking it makes mimalloc the global allocator.
 
 pub mod allocator;
 mod closed_output;
+#[cfg(feature = "download")]
+pub mod download;
 pub mod failure;
 #[cfg(feature = "figures")]
 pub mod figure;

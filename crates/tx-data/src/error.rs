@@ -128,7 +128,7 @@ pub enum DataError {
     /// A file could not be fetched, or is not in the cache.
     #[cfg(feature = "sources")]
     #[error(transparent)]
-    Fetch(#[from] crate::fetch::FetchError),
+    Fetch(#[from] tx_fetch::FetchError),
 
     /// A file could not be written.
     #[error("cannot write `{path}`")]
@@ -170,7 +170,7 @@ pub enum DataError {
 impl DataError {
     /// Returns the remedy, if one is known; a program expresses it in its own options.
     #[cfg(feature = "sources")]
-    pub fn remedy(&self) -> Option<crate::remedy::Remedy> {
+    pub fn remedy(&self) -> Option<tx_fetch::remedy::Remedy> {
         match self {
             Self::Source(error) => error.remedy(),
             Self::Shard { source, .. } => source.remedy(),

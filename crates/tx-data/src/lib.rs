@@ -1,7 +1,7 @@
 //! Parallel corpora, labeled texts and documents to padded batches of token ids.
 //!
 //! A sentence pair passes through one module a step:
-//! [`source`] reads or generates it (and, with the feature `sources`, `fetch` downloads its file),
+//! [`source`] reads or generates it (and, with the feature `sources`, [`tx_fetch`] downloads its file),
 //! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`encode`] applies the
 //! tokenizers of [`tx_text`] and handles pairs that are empty or too long, [`prepared`] stores a corpus
 //! on disk that is larger than memory, [`sampler`] groups sentences of similar length, [`batch`] pads
@@ -34,11 +34,7 @@
 //! ```
 
 pub mod clean;
-#[cfg(feature = "sources")]
-pub mod fetch;
 pub mod near_duplicate;
-#[cfg(feature = "sources")]
-pub mod remedy;
 pub mod source;
 pub mod split;
 
@@ -85,3 +81,5 @@ pub use packing::PackedDocuments;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};
 pub use store::PairStore;
+#[cfg(feature = "sources")]
+pub use tx_fetch;

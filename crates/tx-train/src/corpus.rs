@@ -7,7 +7,6 @@ use std::{
 
 use tx_data::{
     Annotations, DataError, TargetSide,
-    fetch::{FetchError, Fetcher, Mode},
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     source::{
         Pairs,
@@ -18,6 +17,7 @@ use tx_data::{
         pattern, phrasebook,
         read::{self, ReadOptions},
     },
+    tx_fetch::{FetchError, Fetcher, Mode},
 };
 use tx_infer::TaskKind;
 use tx_text::SentencePair;

@@ -6,7 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use tx_data::{DataError, fetch::FetchError, remedy::Remedy, source::named::Request};
+use tx_data::{
+    DataError,
+    source::named::Request,
+    tx_fetch::{FetchError, remedy::Remedy},
+};
 use tx_infer::{InferError, TaskKind};
 use tx_model::ConfigError;
 use tx_text::TextError;

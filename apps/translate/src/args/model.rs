@@ -6,7 +6,10 @@ use std::{
     thread,
 };
 
-use clap::{Args, ValueHint};
+use clap::{
+    Args, ValueHint,
+    builder::{PathBufValueParser, TypedValueParser},
+};
 use tx_infer::{
     Bundle, Classifier, Device, Engine, FillMask, Generator, InferError, PairTokenizer, Precision,
     Shortlist, TaskKind, Translator,
@@ -19,9 +22,27 @@ use crate::usage::Usage;
 /// Bundle that a command opens.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// Bundle to open: the folder written by `train`
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    /// Bundle to open: the folder written by `train`, or the name of a model of `translate models`
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        value_parser = bundle_path()
+    )]
     pub model: PathBuf,
+}
+
+/// Parser of `--model`: the folder of a bundle or, with the feature `models`, the name of a downloaded
+/// model.
+pub fn bundle_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(with_downloaded)
+}
+
+/// Returns the bundle of a downloaded model, if there is no file of its name; otherwise the path.
+pub fn with_downloaded(path: PathBuf) -> PathBuf {
+    #[cfg(feature = "models")]
+    let path = crate::models::downloaded(&path).unwrap_or(path);
+    path
 }
 
 /// Sentences and their translations.
@@ -163,7 +184,13 @@ pub struct BatchArgs {
 pub struct TranslatorArgs {
     /// Further bundle, with the same vocabulary, whose probabilities are averaged with those of
     /// --model (repeatable)
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "model")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        requires = "model",
+        value_parser = bundle_path()
+    )]
     pub ensemble: Vec<PathBuf>,
 
     /// Vocabulary shortlist, written by `translate shortlist`: faster, but translations can change

@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::remedy::Remedy;
+use tx_fetch::remedy::Remedy;
 
 /// Location of an error in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

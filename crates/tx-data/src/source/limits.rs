@@ -12,20 +12,10 @@ pub struct Limits {
     pub members: usize,
     /// Maximum length of a line, row or translation unit, in bytes.
     pub record_bytes: usize,
-    /// Maximum size of a download, in bytes.
-    pub download_bytes: u64,
-    /// Maximum size in bytes of a download without a `Content-Length`.
-    pub unannounced_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            expansion: ExpansionLimit::default(),
-            members: 100_000,
-            record_bytes: 16 << 20,
-            download_bytes: 256 << 30,
-            unannounced_bytes: 8 << 30,
-        }
+        Self { expansion: ExpansionLimit::default(), members: 100_000, record_bytes: 16 << 20 }
     }
 }

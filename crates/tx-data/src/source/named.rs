@@ -29,10 +29,7 @@ mod opus;
 use std::env;
 
 use self::publisher::unknown;
-use crate::{
-    fetch::{FetchError, Fetcher, without_login},
-    remedy::Remedy,
-};
+use tx_fetch::{FetchError, Fetcher, remedy::Remedy, without_login};
 
 pub use corpus::{Corpus, Files, Part, Piece};
 pub use endpoints::{CorpusCache, Endpoint, Endpoints};

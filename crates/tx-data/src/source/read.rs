@@ -8,6 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tx_fetch::remedy::Remedy;
 use tx_text::{Lines, NotText, SentencePair, TextError};
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
     table::Table,
     tmx,
 };
-use crate::{error::DataError, remedy::Remedy};
+use crate::error::DataError;
 
 /// Maximum number of members listed in an error.
 const LISTED_MEMBERS: usize = 20;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use csv::{ReaderBuilder, StringRecord};
+use tx_fetch::remedy::Remedy;
 use tx_text::{Lines, SentencePair};
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     layout::TableLayout,
     pairs::Pairs,
 };
-use crate::{error::DataError, remedy::Remedy};
+use crate::error::DataError;
 
 /// Rows from which the layout of a table is found.
 const FIRST_ROWS: usize = 20;

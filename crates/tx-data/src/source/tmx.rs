@@ -13,6 +13,7 @@ use quick_xml::{
     Reader,
     events::{BytesRef, BytesStart, Event},
 };
+use tx_fetch::remedy::Remedy;
 use tx_text::SentencePair;
 
 use super::{
@@ -21,8 +22,6 @@ use super::{
     language::fit,
     pairs::Pairs,
 };
-use crate::remedy::Remedy;
-
 /// Maximum number of languages listed in an error.
 const LISTED_LANGUAGES: usize = 30;
 

@@ -1,12 +1,12 @@
 //! Any file or archive by its address.
 
+use tx_fetch::{Remote, without_login};
+
 use super::{
     corpus::{Corpus, Files, Part, Piece},
     publisher::Publisher,
     request::Request,
 };
-use crate::fetch::{Remote, without_login};
-
 pub(super) const ADDRESS: Publisher = Publisher {
     name: "https://…",
     about: "any file or archive; https://….tgz!MEMBER",

@@ -1,8 +1,9 @@
 //! Corpus found by name: its files, and how they are read.
 
+use tx_fetch::{Fetcher, Remote};
+
 use crate::{
     error::DataError,
-    fetch::{Fetcher, Remote},
     source::{
         columns::Columns,
         input::Input,

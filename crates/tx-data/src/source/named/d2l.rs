@@ -1,5 +1,7 @@
 //! English–French sentences of the course "Dive into Deep Learning", from ManyThings.
 
+use tx_fetch::{FetchError, Published};
+
 use super::{
     corpus::Corpus,
     endpoints::{Endpoint, Endpoints},
@@ -7,10 +9,7 @@ use super::{
     publisher::{Publisher, unknown},
     request::Request,
 };
-use crate::{
-    fetch::{FetchError, Published},
-    source::language::three_letters,
-};
+use crate::source::language::three_letters;
 
 pub(super) const D2L: Publisher = Publisher {
     name: "d2l-fra-eng",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fetch::{Cache, Remote};
+use tx_fetch::{Cache, Remote};
 
 /// Base addresses of a publisher, and the environment variable that sets a mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use tx_fetch::{FetchError, Fetcher, Remote, below, remedy::Remedy};
 
 use super::{
     corpus::{Corpus, Files, Part, Piece},
@@ -13,11 +14,7 @@ use super::{
     publisher::{Publisher, list, unknown},
     request::Request,
 };
-use crate::{
-    fetch::{FetchError, Fetcher, Remote, below},
-    remedy::Remedy,
-    source::language::fit,
-};
+use crate::source::language::fit;
 
 pub(super) const OPUS_BOOKS: Publisher = Publisher {
     name: "opus_books",

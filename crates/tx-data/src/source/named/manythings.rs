@@ -1,16 +1,14 @@
 //! ManyThings.org: sentences of Tatoeba, English and another language.
 
+use tx_fetch::{FetchError, Remote, remedy::Remedy};
+
 use super::{
     corpus::{Corpus, Files, Part, Piece},
     endpoints::{Endpoint, Endpoints},
     publisher::{Publisher, unknown},
     request::Request,
 };
-use crate::{
-    fetch::{FetchError, Remote},
-    remedy::Remedy,
-    source::{columns::Columns, language::three_letters},
-};
+use crate::source::{columns::Columns, language::three_letters};
 
 pub(super) const MANYTHINGS: Publisher = Publisher {
     name: "manythings",

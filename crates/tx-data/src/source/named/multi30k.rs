@@ -1,15 +1,14 @@
 //! Multi30k, task 1, raw text: English, German, French, Czech.
 
+use tx_fetch::{FetchError, Published};
+
 use super::{
     corpus::{Corpus, Files, Part, Piece},
     endpoints::{Endpoint, Endpoints},
     publisher::{Publisher, unknown},
     request::Request,
 };
-use crate::{
-    fetch::{FetchError, Published},
-    source::language::fit,
-};
+use crate::source::language::fit;
 
 pub(super) const MULTI30K: Publisher = Publisher {
     name: "multi30k",

@@ -1,14 +1,12 @@
 //! OPUS (opus.nlpl.eu), with one zip of two text files per corpus and language pair.
 
+use tx_fetch::{FetchError, Fetcher, Remote, remedy::Remedy};
+
 use super::{
     corpus::{Corpus, Files, Part, Piece},
     endpoints::{Endpoint, Endpoints},
     publisher::{Publisher, list, unknown},
     request::Request,
-};
-use crate::{
-    fetch::{FetchError, Fetcher, Remote},
-    remedy::Remedy,
 };
 
 pub(super) const OPUS: Publisher = Publisher {

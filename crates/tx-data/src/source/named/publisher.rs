@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
+use tx_fetch::{FetchError, Fetcher, Mode, Remote, remedy::Remedy};
+
 use super::{
     corpus::Corpus,
     endpoints::{Endpoint, Endpoints},
     request::Request,
-};
-use crate::{
-    fetch::{FetchError, Fetcher, Mode, Remote},
-    remedy::Remedy,
 };
 
 /// Publisher of one or more corpora. Each has a file with a constant of this type.

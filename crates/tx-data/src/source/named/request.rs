@@ -1,6 +1,6 @@
 //! Request for a corpus by name.
 
-use crate::fetch::without_login;
+use tx_fetch::without_login;
 
 /// Request for a named source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Named corpora from a local server with the responses of the real ones.
 
 use tempfile::TempDir;
+use tx_fetch::{Cache, Mode, Patience};
 use tx_testing::server::{Act, Server, head, status};
 use tx_text::SentencePair;
 
@@ -13,8 +14,6 @@ use super::{
     },
     *,
 };
-use crate::fetch::{Cache, Mode, Patience};
-
 const BOOKS: &[u8] =
     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/opus_books.en-it.parquet"));
 

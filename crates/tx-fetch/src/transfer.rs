@@ -25,7 +25,7 @@ use super::{
     patience::Patience,
     remote::Remote,
 };
-use crate::{remedy::Remedy, source::limits::Limits};
+use crate::{Limits, remedy::Remedy};
 
 /// Buffer size in bytes.
 const BUFFER: usize = 64 << 10;

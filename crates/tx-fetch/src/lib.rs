@@ -13,24 +13,25 @@ mod error;
 mod event;
 mod patience;
 mod published;
+pub mod remedy;
 mod remote;
 mod transfer;
 
 pub use cache::{Cache, Record};
+pub use checksum::measure;
 pub use error::FetchError;
 pub use event::Event;
 pub use patience::Patience;
 pub use published::Published;
 pub use remote::Remote;
 
-pub(crate) use address::{below, without_login};
+pub use address::{below, without_login};
 
 use cache::Entry;
-use checksum::measure;
 use sha2::Sha256;
 use transfer::{Failure, Transfer};
 
-use crate::{remedy::Remedy, source::limits::Limits};
+use remedy::Remedy;
 
 /// Checked file in the cache.
 #[derive(Debug, Clone)]
@@ -42,6 +43,21 @@ pub struct Cached {
     pub record: Record,
     /// Whether this call downloaded the file.
     pub fetched: bool,
+}
+
+/// Limits on the size of a download. Real files stay far below them; hostile servers exceed them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum size of a download, in bytes.
+    pub download_bytes: u64,
+    /// Maximum size in bytes of a download without a `Content-Length`.
+    pub unannounced_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { download_bytes: 256 << 30, unannounced_bytes: 8 << 30 }
+    }
 }
 
 /// Network access of a fetcher.

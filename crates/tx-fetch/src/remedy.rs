@@ -11,10 +11,10 @@ pub enum Remedy {
     Fetch,
     /// Download the damaged file again.
     FetchAgain,
-    /// Download in [`Mode::Refresh`](crate::fetch::Mode::Refresh), because the file has changed at
+    /// Download in [`Mode::Refresh`](crate::Mode::Refresh), because the file has changed at
     /// its source.
     TrustAnew,
-    /// Download the list in [`Mode::Refresh`](crate::fetch::Mode::Refresh).
+    /// Download the list in [`Mode::Refresh`](crate::Mode::Refresh).
     AskAgain,
     /// Try again later, which resumes the transfer; use a proxy; or download the file by other
     /// means.

@@ -20,7 +20,7 @@ fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
 
 /// Path and query of `address` relative to the path of `base`, if both have the same scheme, host
 /// and port.
-pub(crate) fn below(address: &str, base: &str) -> Option<String> {
+pub fn below(address: &str, base: &str) -> Option<String> {
     let (address, base): (Uri, Uri) = (address.parse().ok()?, base.parse().ok()?);
     if origin(&address)? != origin(&base)? {
         return None;
@@ -31,7 +31,7 @@ pub(crate) fn below(address: &str, base: &str) -> Option<String> {
 }
 
 /// Returns `true` if requests to `address` cannot be intercepted: with `https`, or to this machine.
-pub(crate) fn is_private(address: &str) -> bool {
+pub fn is_private(address: &str) -> bool {
     let Ok(uri) = address.parse::<Uri>() else { return false };
     match origin(&uri) {
         Some(("https", ..)) => true,
@@ -44,7 +44,7 @@ pub(crate) fn is_private(address: &str) -> bool {
 }
 
 /// Address without user name and password, which the HTTP client does not use.
-pub(crate) fn without_login(address: &str) -> String {
+pub fn without_login(address: &str) -> String {
     let login = address.split_once("://").and_then(|(scheme, rest)| {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (_, host) = rest[..end].rsplit_once('@')?;

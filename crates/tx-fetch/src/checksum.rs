@@ -10,7 +10,7 @@ use sha2::Digest;
 use tx_text::hash::hexadecimal;
 
 /// Computes size and checksum of a file.
-pub(super) fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
+pub fn measure<D: Digest>(path: &Path) -> io::Result<(u64, String)> {
     let mut file = File::open(path)?;
     let mut hasher = D::new();
     let mut buffer = vec![0; 256 << 10];

@@ -204,7 +204,7 @@ fn more_bytes_than_announced_are_rejected() {
 
 #[test]
 fn a_file_above_the_limit_is_refused() {
-    let limits = Limits { download_bytes: 50_000, unannounced_bytes: 15, ..Limits::default() };
+    let limits = Limits { download_bytes: 50_000, unannounced_bytes: 15 };
     let bench = Bench::new();
     let get = |path: &str| {
         let error = bench.fetcher(Mode::Online).limits(limits).get(&bench.remote(path));

@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -20,6 +21,7 @@ use tx_text::{
 
 use super::{
     Import, ImportFormat, ImportOptions,
+    detect::files,
     side_tokens::{Division, Listed, SideTokens},
     tutorial::checkpoint,
     weight_map::{RowOrder, VocabularyNames, WeightMap},
@@ -99,29 +101,23 @@ impl Options {
 /// If a file is missing or damaged, the model has options that tx does not support, or its weights do
 /// not fit them.
 pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, ConvertError> {
-    let (mut files, mut notes) = (SourceFiles::default(), Vec::new());
+    let (mut sources, mut notes) = (SourceFiles::default(), Vec::new());
     let path = checkpoint(from, &mut notes)?;
-    files.add(&path)?;
+    sources.add(&path)?;
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let tensors = Arc::new(Tensors::open_pytorch(&path, Some(KEY))?);
     let given = Options(Tensors::pytorch_options(&path, &DICTIONARIES, &OPTIONS)?);
     let unsupported = |problems| ConvertError::Unsupported { path: path.clone(), problems };
     let mut config = config(&tensors, &given, options, &mut notes).map_err(unsupported)?;
 
-    let languages = [
-        ("source", &options.source_language, "source_lang"),
-        ("target", &options.target_language, "target_lang"),
-    ]
-    .map(|(side, option, name)| match option.as_deref().or(given.text(name)) {
-        Some(language) => Ok(language.to_owned()),
-        None => Err(unsupported(vec![format!(
-            "it does not name the {side} language; pass `--{side}-language LANG`, as in \
-             `dict.LANG.txt`"
-        )])),
-    });
-    let [source_language, target_language] = languages;
-    let pair = [source_language?, target_language?];
-    let [source, target] = sides(folder, &tensors, &given, &pair, &mut files)?;
+    let pair = languages(folder, &tensors, &given, options)?.ok_or_else(|| {
+        unsupported(vec![
+            "it does not name its languages; pass `--source-language LANG` and \
+             `--target-language LANG`, as in `dict.LANG.txt`"
+                .to_owned(),
+        ])
+    })?;
+    let [source, target] = sides(folder, &tensors, &given, &pair, &mut sources)?;
     if config.tying == Tying::All && source.tokens != target.tokens {
         let problem = "`share_all_embeddings` needs equal dictionaries of both sides".to_owned();
         return Err(unsupported(vec![problem]));
@@ -147,7 +143,8 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     add_weights(&mut map, &mut config, [&source.order, &target.order]);
     let weights = map.finish(&config, vocab)?;
 
-    let mut import = Import::new(ImportFormat::Fairseq, &path, &files, config, tokenizers, weights);
+    let mut import =
+        Import::new(ImportFormat::Fairseq, &path, &sources, config, tokenizers, weights);
     import.search = Some(search());
     import.pair = Some(pair);
     import.notes = notes;
@@ -267,6 +264,40 @@ fn config(
 /// Name of the projection.
 fn projection(has: impl Fn(&str) -> bool) -> Option<&'static str> {
     ["decoder.output_projection.weight", "decoder.embed_out"].into_iter().find(|name| has(name))
+}
+
+/// Languages of source and target: those that the caller or the file names, otherwise those of the two
+/// dictionaries in the folder, if their numbers of tokens fit the embeddings in one order only.
+fn languages(
+    folder: &Path,
+    tensors: &Tensors,
+    given: &Options,
+    options: &ImportOptions,
+) -> Result<Option<[String; 2]>, ConvertError> {
+    let source = options.source_language.as_deref().or(given.text("source_lang"));
+    let target = options.target_language.as_deref().or(given.text("target_lang"));
+    if let (Some(source), Some(target)) = (source, target) {
+        return Ok(Some([source, target].map(str::to_owned)));
+    }
+    let mut found = Vec::new();
+    for path in files(folder)? {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let Some(language) = name.strip_prefix("dict.").and_then(|it| it.strip_suffix(".txt"))
+        else {
+            continue;
+        };
+        let content = SourceFiles::default().bytes(&path)?;
+        let lines = content.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
+        found.push((language.to_owned(), lines + SPECIAL.len()));
+    }
+    let [(first, tokens), (second, other_tokens)] = &found[..] else { return Ok(None) };
+    let rows = EMBEDDINGS.map(|name| tensors.get(name).and_then(|it| it.shape.first().copied()));
+    let fits = |source: &usize, target: &usize| rows == [Some(*source), Some(*target)];
+    Ok(match (fits(tokens, other_tokens), fits(other_tokens, tokens)) {
+        (true, false) => Some([first.clone(), second.clone()]),
+        (false, true) => Some([second.clone(), first.clone()]),
+        (true, true) | (false, false) => None,
+    })
 }
 
 /// Dictionaries and tokenizers of both sides.

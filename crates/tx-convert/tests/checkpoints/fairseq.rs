@@ -50,6 +50,7 @@ fn the_configuration_is_that_of_the_options_and_weights() {
     assert_eq!(import.search.unwrap().beam, 5);
 
     let import = import_with(&fixtures().join("pre"), None, &ImportOptions::default()).unwrap();
+    assert_eq!(import.pair, Some(["en", "it"].map(str::to_owned)));
     let config = &import.config;
     assert_eq!((config.norm, config.activation), (NormPlacement::Pre, Activation::Gelu));
     assert_eq!((config.positions, config.max_len), (Positions::Learned, 30));
@@ -71,11 +72,13 @@ fn texts_are_divided_at_spaces() {
 
 #[test]
 fn missing_facts_are_named() {
-    let found = error("pre", |folder| fs::remove_file(folder.join("dict.it.txt")).unwrap());
-    assert!(found.contains("dict.it.txt"), "{found}");
-    let found =
-        error("pre", |folder| fs::write(folder.join("dict.it.txt"), "il 3\nuna\n").unwrap());
+    let found = error("post", |folder| fs::remove_file(folder.join("dict.en.txt")).unwrap());
+    assert!(found.contains("dict.en.txt"), "{found}");
+    let found = error("post", |folder| fs::write(folder.join("dict.en.txt"), "a 3\nb\n").unwrap());
     assert!(found.contains("line 2: it has no token and count"), "{found}");
+    // The sizes of its dictionaries decide on the languages of `pre`.
+    let found = error("pre", |folder| fs::write(folder.join("dict.it.txt"), "il 3\n").unwrap());
+    assert!(found.contains("`--source-language LANG`"), "{found}");
     let found = error("post", |folder| {
         let path = folder.join("dict.en.txt");
         let text = fs::read_to_string(&path).unwrap();

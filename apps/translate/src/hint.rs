@@ -88,7 +88,7 @@ fn of_catalogue(error: &CatalogueError) -> Option<&'static str> {
             Some("`translate models list --downloaded` lists the downloaded models")
         }
         CatalogueError::OtherFile { .. } => Some("download the file again"),
-        CatalogueError::Download { source, .. } => Some(match source.remedy() {
+        CatalogueError::Download { problem, .. } => Some(match problem.remedy() {
             Some(Remedy::TrustAnew) => {
                 "the file has changed at its source; to accept that, pass `--refresh`"
             }

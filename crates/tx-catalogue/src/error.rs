@@ -48,14 +48,14 @@ pub enum CatalogueError {
         problem: String,
     },
     /// The files of a model cannot be downloaded.
-    #[error("cannot download the model `{name}`; its files are:\n  - {}", files.join("\n  - "))]
+    #[error("{problem}\nThe files of the model `{name}` are:\n  - {}", files.join("\n  - "))]
     Download {
         /// Name of the model.
         name: String,
         /// Addresses of all files.
         files: Vec<String>,
         /// Failure of the first file that is missing.
-        source: Box<FetchError>,
+        problem: Box<FetchError>,
     },
     /// A catalogue cannot be downloaded, or the cache cannot be used.
     #[error(transparent)]

@@ -86,10 +86,10 @@ impl Store {
         {
             return Ok(bundle);
         }
-        let download = |source| CatalogueError::Download {
+        let download = |problem| CatalogueError::Download {
             name: entry.name.clone(),
             files: entry.files.iter().map(|file| file.url.clone()).collect(),
-            source: Box::new(source),
+            problem: Box::new(problem),
         };
         let mut files = Vec::new();
         for file in &entry.files {

@@ -84,8 +84,7 @@ impl Bench {
         assert_eq!(self.store().names().unwrap(), [""; 0]);
         let left = fs::read_dir(self.store().root()).map_or(0, Iterator::count);
         assert_eq!(left, 0, "the store has a file");
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        format!("{error}\n{}", source.unwrap_or_default())
+        error.to_string()
     }
 }
 
@@ -135,12 +134,12 @@ fn wrong_files_are_refused_and_leave_nothing() {
     let bench = Bench::new();
     let zeros = "0".repeat(64);
     let found = bench.refused(&format!(", sha256 = \"{zeros}\""));
-    assert!(found.contains("cannot download the model `toy`") && found.contains(&zeros), "{found}");
+    assert!(found.contains("The files of the model `toy`") && found.contains(&zeros), "{found}");
     assert!(found.contains("/trg_vocab.txt"), "{found}");
 
     let bench = Bench::new();
     let found = bench.refused(", bytes = 7");
-    assert!(found.contains("38847") || found.contains('7'), "{found}");
+    assert!(found.contains("expected 7"), "{found}");
 
     // A page in place of the file: the import finds out, because no checksum is known.
     let bench = Bench::new();
@@ -178,7 +177,7 @@ fn files_from_other_means_are_compared_with_the_catalogue() {
     let bench = Bench::new();
     let catalogue = |fields: &str| Catalogue::parse(&bench.catalogue(fields), "test").unwrap();
     let error = bench.get_with("", Mode::Offline).unwrap_err().to_string();
-    assert!(error.contains("its files are:") && error.contains("/config.yaml"), "{error}");
+    assert!(error.contains("The files of the model") && error.contains("/config.yaml"), "{error}");
 
     let plain = catalogue("");
     let folder = fixture("");

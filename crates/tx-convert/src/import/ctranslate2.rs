@@ -12,7 +12,11 @@ use tx_text::{
     special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
 };
 
-use super::{Import, ImportFormat, ImportOptions, side_tokens::SideTokens, weight_map::WeightMap};
+use super::{
+    Import, ImportFormat, ImportOptions,
+    side_tokens::{SideTokens, division_note},
+    weight_map::WeightMap,
+};
 use crate::{error::ConvertError, source_files::SourceFiles, tensors::ModelBin};
 
 mod files;
@@ -107,20 +111,8 @@ fn check(target: &SideTokens, names: [&str; SPECIAL_TOKENS.len()]) -> Result<(),
 fn notes(sides: &Vocabularies, ends: Ends, options: &ImportOptions) -> Vec<String> {
     let mut notes = Vec::new();
     let Vocabularies::Listed(sides, _) = sides else { return notes };
-    if sides.iter().any(SideTokens::has_marked_parts) {
-        notes.push(
-            "the vocabulary has parts of words with the mark `@@`, and the bundle reads and writes \
-             them as they are: tokenize texts and divide them by `subword-nmt apply-bpe`, then join \
-             the parts"
-                .to_owned(),
-        );
-    } else if sides.iter().any(SideTokens::has_words) {
-        notes.push(
-            "the folder has no SentencePiece model, so texts are divided at spaces: divide them as \
-             for the training of the model"
-                .to_owned(),
-        );
-    }
+    let [source, target] = &**sides;
+    notes.extend(division_note([source, target], None));
     if options.source_eos.is_none() && !ends.eos {
         notes.push(
             "sources have no `<eos>`, as `config.json` says; if the program around the model adds \

@@ -22,7 +22,7 @@ use tx_text::{
 use super::{
     Import, ImportFormat, ImportOptions,
     detect::files,
-    side_tokens::{Division, Listed, SideTokens},
+    side_tokens::{Division, Listed, SideTokens, division_note},
     tutorial::checkpoint,
     weight_map::{RowOrder, VocabularyNames, WeightMap},
 };
@@ -122,17 +122,8 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
         let problem = "`share_all_embeddings` needs equal dictionaries of both sides".to_owned();
         return Err(unsupported(vec![problem]));
     }
-    if source.has_marked_parts() || target.has_marked_parts() {
-        notes.push(
-            "the dictionaries have parts of words with the mark `@@`: tokenize texts and divide them \
-             as for the training of the model, then join the parts of translations"
-                .to_owned(),
-        );
-    } else if source.has_words() || target.has_words() {
-        notes.push(
-            "texts are divided at spaces: divide them as for the training of the model".to_owned(),
-        );
-    }
+    let codes = given.text("bpe_codes").and_then(|path| Path::new(path).file_name()?.to_str());
+    notes.extend(division_note([&source, &target], codes));
     let tokenizers = Tokenizers {
         source: source.tokenizer(Ends::SOURCE)?,
         target: target.tokenizer(Ends::BOTH)?,

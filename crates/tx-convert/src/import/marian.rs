@@ -13,7 +13,7 @@ use tx_text::{Ends, Tokenizers};
 
 use super::{
     Import, ImportFormat,
-    side_tokens::SideTokens,
+    side_tokens::division_note,
     weight_map::{RowOrder, WeightMap},
 };
 use crate::{
@@ -78,7 +78,8 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     add_weights(&options, &config, vocab, &orders, &mut map);
     let weights = map.finish(&config, vocab)?;
     let suppressed = tokens::suppressed(&target);
-    let parts = parts_note([&source, &target], &found.merges);
+    let codes = found.merges.iter().find(|name| name.contains("source")).or(found.merges.first());
+    let division = division_note([&source, &target], codes.map(String::as_str));
     let tokenizers = Tokenizers {
         source: source.tokenizer(Ends::SOURCE)?,
         target: target.tokenizer(Ends::BOTH)?,
@@ -87,23 +88,8 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
     import.search = Some(search);
     import.notes = notes;
-    import.notes.extend(parts);
+    import.notes.extend(division);
     Ok(import)
-}
-
-/// Note about a model whose text is divided by subword-nmt, which is not part of the import.
-fn parts_note(sides: [&SideTokens; 2], merges: &[String]) -> Option<String> {
-    if !sides.iter().any(|side| side.has_marked_parts()) {
-        return None;
-    }
-    let file = merges.iter().find(|name| name.contains("source")).or(merges.first());
-    let file = file.map_or("CODES", String::as_str);
-    Some(format!(
-        "the vocabulary has parts of words with the mark `@@`, and the bundle reads and writes them \
-         as they are: tokenize and divide texts as for the training of the model, then join the \
-         parts, as in `subword-nmt apply-bpe -c {file} < TOKENIZED | translate --model BUNDLE | sed \
-         's/@@ //g'`"
-    ))
 }
 
 fn config(options: &ModelOptions) -> ModelConfig {

@@ -128,7 +128,7 @@ impl SideTokens {
     }
 
     /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
-    pub(super) fn has_marked_parts(&self) -> bool {
+    fn has_marked_parts(&self) -> bool {
         self.has_words() && self.tokens.iter().any(|token| token.ends_with(MARK))
     }
 
@@ -158,6 +158,25 @@ impl SideTokens {
             }
         }
     }
+}
+
+/// Note on texts that must be divided before the bundle reads them: into words, or into parts of words with
+/// the merges in the file `codes`.
+pub(super) fn division_note(sides: [&SideTokens; 2], codes: Option<&str>) -> Option<String> {
+    if sides.iter().any(|side| side.has_marked_parts()) {
+        let codes = codes.unwrap_or("CODES");
+        return Some(format!(
+            "the vocabulary has parts of words with the mark `@@`, and the bundle reads and writes \
+             them as they are: tokenize and divide texts as for the training of the model, then \
+             join the parts, as in `subword-nmt apply-bpe -c {codes} < TOKENIZED | translate --model \
+             BUNDLE | sed 's/@@ //g'`"
+        ));
+    }
+    sides.iter().any(|side| side.has_words()).then(|| {
+        "there is no SentencePiece model, so texts are divided at spaces: divide them as for the \
+         training of the model"
+            .to_owned()
+    })
 }
 
 /// A `tokenizer.json` that divides text at spaces or into characters.

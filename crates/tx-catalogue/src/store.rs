@@ -1,7 +1,8 @@
 //! Bundles of downloaded models.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +18,10 @@ use crate::{
 
 /// Folder in the cache.
 const FOLDER: &str = "models";
+/// File in the store that a process locks while it changes the store.
+const LOCK: &str = ".lock";
+/// Start of the names of temporary folders in the store.
+const TEMPORARY: &str = ".new-";
 
 /// Folder with a bundle for each downloaded model.
 #[derive(Debug, Clone)]
@@ -129,6 +134,7 @@ impl Store {
     ///
     /// If there is none, or it cannot be deleted.
     pub fn remove(&self, name: &str) -> Result<(), CatalogueError> {
+        let _lock = self.lock()?;
         let bundle = self.bundle(name)?;
         // A bundle that is half deleted has no name.
         let old = self.temporary()?;
@@ -139,6 +145,7 @@ impl Store {
 
     /// Writes the bundle of a model with these files, each with its name and path.
     fn convert(&self, entry: &Entry, files: &[(&str, PathBuf)]) -> Result<PathBuf, CatalogueError> {
+        let _lock = self.lock()?;
         let work = self.temporary()?;
         // The format of a folder needs all files beside each other, and a bundle records its name.
         let folder = work.path().join("from").join(&entry.name);
@@ -164,11 +171,26 @@ impl Store {
         Ok(bundle)
     }
 
+    /// Waits until no other process changes the store, and deletes what a process left that was killed. The
+    /// store is locked until the file is closed.
+    fn lock(&self) -> Result<File, CatalogueError> {
+        fs::create_dir_all(&self.root).map_err(|source| self.error(&self.root, source))?;
+        let path = self.root.join(LOCK);
+        let file = File::create(&path).and_then(|file| file.lock().map(|()| file));
+        let file = file.map_err(|source| self.error(&path, source))?;
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                // A folder that cannot be deleted is in nobody's way.
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+        Ok(file)
+    }
+
     /// Folder in the store that is deleted afterwards. Its name is that of no model.
     fn temporary(&self) -> Result<TempDir, CatalogueError> {
-        fs::create_dir_all(&self.root).map_err(|source| self.error(&self.root, source))?;
         tempfile::Builder::new()
-            .prefix(".new-")
+            .prefix(TEMPORARY)
             .tempdir_in(&self.root)
             .map_err(|source| self.error(&self.root, source))
     }

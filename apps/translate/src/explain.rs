@@ -20,6 +20,8 @@ use tx_infer::{
     file::write_whole,
 };
 
+use crate::args::model::bundle_path;
+
 /// Maximum number of cells of a table.
 const MAX_CELLS: usize = 1 << 18;
 /// Maximum number of sequences, and of tokens of each.
@@ -57,7 +59,13 @@ pub enum FigureName {
 #[derive(Debug, Args)]
 pub struct PositionsArgs {
     /// Bundle whose sinusoids are drawn [default: those of the paper]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "d_model")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with = "d_model",
+        value_parser = bundle_path()
+    )]
     pub model: Option<PathBuf>,
 
     /// Features per position, an even number

@@ -28,7 +28,8 @@ pub struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 enum ModelsCommand {
-    /// List the models of the catalogue: name, languages, whether it was downloaded, license
+    /// List the models of the catalogue: name, languages, whether it was downloaded, license; and
+    /// downloaded models of other catalogues
     List(ListArgs),
 
     /// Print the files of a model, with their sizes and checksums, and where its bundle is
@@ -136,10 +137,16 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     let mut output = stdout();
     for entry in catalogue.entries() {
         let Entry { name, source, target, license, .. } = entry;
-        let has = downloaded.contains(name);
+        let has = downloaded.binary_search(name).is_ok();
         if is(&args.source, source) && is(&args.target, target) && (has || !args.downloaded) {
             let state = if has { "downloaded" } else { "-" };
             writeln!(output, "{name}\t{source}\t{target}\t{state}\t{}", printable(license))?;
+        }
+    }
+    // Models of catalogues that were not given.
+    if args.source.is_none() && args.target.is_none() {
+        for name in downloaded.iter().filter(|name| catalogue.entry(name).is_err()) {
+            writeln!(output, "{name}\t-\t-\tdownloaded\t-")?;
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ use tx_infer::{
 };
 use tx_text::{Lines, lines::read_lines};
 
-use crate::args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs};
+use crate::args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs, bundle_path};
 
 /// Arguments of `translate rerank`.
 #[derive(Debug, Args)]
@@ -73,11 +73,22 @@ pub struct FeaturesArgs {
     pub source: Option<PathBuf>,
 
     /// Bundle that translates hypotheses back to the source language
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "source")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        requires = "source",
+        value_parser = bundle_path()
+    )]
     pub reverse: Option<PathBuf>,
 
     /// Bundle of a language model of the target language
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        value_parser = bundle_path()
+    )]
     pub language_model: Option<PathBuf>,
 
     /// Size of a batch

@@ -22,8 +22,8 @@ Examples:
   translate serve --model en-de=runs/en-de
   translate serve --model en-de=runs/en-de --model de-en=runs/de-en --listen 0.0.0.0:5000 --keys keys.toml")]
 pub struct ServeArgs {
-    /// Bundle to serve, or model of `translate models`, with a name (repeatable). If the bundle does not record its languages, the name
-    /// or the folder is the pair, as in `en-de`
+    /// Bundle to serve, or model of `translate models`, with a name (repeatable). If the bundle does not
+    /// record its languages, the name or the folder is the pair, as in `en-de`
     #[arg(long, value_name = "[NAME=]DIR", required = true, value_hint = ValueHint::DirPath)]
     model: Vec<ModelSpec>,
 

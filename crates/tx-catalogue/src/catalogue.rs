@@ -161,6 +161,9 @@ impl Entry {
                  start with `.`"
             ));
         }
+        if let Some(code) = [&self.source, &self.target].into_iter().find(|code| !is_name(code)) {
+            return Err(format!("{code:?} is not the code of a language"));
+        }
         self.format()?;
         if self.files.is_empty() {
             return Err("it has no file".to_owned());
@@ -251,6 +254,7 @@ mod tests {
     fn invalid_entries_are_refused() {
         for (from, to, expected) in [
             ("a-b", "../b", "the model `../b`: the name must have"),
+            ("\"a\"", "\"\\u001b[2J\"", "is not the code of a language"),
             ("ctranslate2", "zip", "unknown format `zip`"),
             ("https:", "file:", "does not start with `https://`"),
             ("a_b.argosmodel?download=1", "", "does not end with the name of a file"),

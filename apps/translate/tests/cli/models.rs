@@ -50,6 +50,9 @@ fn a_downloaded_model_translates_by_its_name() {
 
     let downloaded = ["models", "list", "--catalogue", &catalogue, "--downloaded"];
     assert_eq!(run(&cache, &downloaded).1, "toy\ten\tit\tdownloaded\tMIT\n");
+    // Its catalogue is not given.
+    let (_, list, _) = run(&cache, &["models", "list", "--downloaded"]);
+    assert_eq!(list, "toy\t-\t-\tdownloaded\t-\n");
     let (_, info, _) = run(&cache, &["models", "info", "toy", "--catalogue", &catalogue]);
     for part in ["en to it", "joeynmt", "http://127.0.0.1:9/best.ckpt", "models/toy"] {
         assert!(info.contains(part), "no `{part}` in:\n{info}");

@@ -117,6 +117,10 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
                 .to_owned(),
         ])
     })?;
+    // A file names its languages, and they name files.
+    if let Some(code) = pair.iter().find(|code| code.contains(['/', '\\'])) {
+        return Err(unsupported(vec![format!("`{code}` is not the code of a language")]));
+    }
     let [source, target] = sides(folder, &tensors, &given, &pair, &mut sources)?;
     if config.tying == Tying::All && source.tokens != target.tokens {
         let problem = "`share_all_embeddings` needs equal dictionaries of both sides".to_owned();
@@ -364,14 +368,14 @@ fn add_weights(map: &mut WeightMap, config: &mut ModelConfig, orders: [&RowOrder
     };
     map.vocabularies(config, names, orders);
     let ModelConfig { d_model, d_ff, max_len, .. } = *config;
-    let rows: RowOrder =
-        (FIRST_POSITION..max_len + FIRST_POSITION).map(|row| u32::try_from(row).ok()).collect();
     for (stack, (input, table)) in
         ["encoder", "decoder"].iter().zip(["source_input", "target_input"].iter().zip(POSITIONS))
     {
         map.ignore(&format!("{stack}.version"));
         match config.positions {
             Positions::Learned => {
+                let rows = FIRST_POSITION..max_len + FIRST_POSITION;
+                let rows: RowOrder = rows.map(|row| u32::try_from(row).ok()).collect();
                 let shape = [max_len + FIRST_POSITION, d_model];
                 map.rows(&format!("{input}.positions.learned"), table, shape, &rows);
             }

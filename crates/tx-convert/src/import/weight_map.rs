@@ -232,7 +232,12 @@ impl WeightMap {
         [source, target]: [&RowOrder; 2],
     ) {
         let VocabularyNames { source_embedding, target_embedding, projection, bias } = names;
-        let tables = [source_embedding, target_embedding].map(|name| {
+        // A file may have a table that both sides share under one name.
+        let target_table = match config.tying {
+            Tying::All => source_embedding,
+            Tying::Decoder | Tying::None => target_embedding,
+        };
+        let tables = [source_embedding, target_table].map(|name| {
             let rows = self.tensors.get(name).and_then(|table| table.shape.first().copied());
             [rows.unwrap_or_default(), config.d_model]
         });

@@ -76,6 +76,13 @@ fn missing_facts_are_named() {
     assert!(found.contains("dict.en.txt"), "{found}");
     let found = error("post", |folder| fs::write(folder.join("dict.en.txt"), "a 3\nb\n").unwrap());
     assert!(found.contains("line 2: it has no token and count"), "{found}");
+    let options = ImportOptions {
+        source_language: Some("x/../de".to_owned()),
+        target_language: Some("en".to_owned()),
+        ..ImportOptions::default()
+    };
+    let found = import_with(&fixtures().join("post"), None, &options).unwrap_err().to_string();
+    assert!(found.contains("`x/../de` is not the code of a language"), "{found}");
     // The sizes of its dictionaries decide on the languages of `pre`.
     let found = error("pre", |folder| fs::write(folder.join("dict.it.txt"), "il 3\n").unwrap());
     assert!(found.contains("`--source-language LANG`"), "{found}");

@@ -91,6 +91,8 @@ fn options_that_are_not_supported_are_named() {
     assert!(found.contains("without a norm after its layers"), "{found}");
     let found = error_of_config("pre", "layer_norm: pre", "layer_norm: middle");
     assert!(found.contains("config.yaml") && found.contains("middle"), "{found}");
+    let found = error_of_config("pre", "level: word", "level: bpe");
+    assert!(found.contains("`data.src` has no `model_file`"), "{found}");
     let found = error_of_config("pre", "num_heads: 2", "num_heads: 3");
     assert!(found.contains("`n_heads` = 3 must divide `d_model` = 8"), "{found}");
     let swapped = |folder: &Path| {

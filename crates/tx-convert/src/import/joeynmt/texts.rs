@@ -7,7 +7,10 @@ use tx_text::{
     special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
 };
 
-use super::options::{Data, Level, Side, SpecialSymbols, TokenizerType};
+use super::{
+    CONFIG,
+    options::{Data, Level, Side, SpecialSymbols, TokenizerType},
+};
 use crate::{
     error::ConvertError,
     import::side_tokens::{Division, Listed, SideTokens},
@@ -94,7 +97,10 @@ fn side_tokens(
         (Level::Char, _) => Division::Characters,
         (Level::Word, _) | (Level::Bpe, TokenizerType::SubwordNmt) => Division::Words,
         (Level::Bpe, TokenizerType::Sentencepiece) => {
-            let model = side.tokenizer_cfg.model_file.as_deref().unwrap_or_default();
+            let model = side.tokenizer_cfg.model_file.as_deref().ok_or_else(|| {
+                let problem = format!("`tokenizer_cfg` of `data.{name}` has no `model_file`");
+                ConvertError::Unsupported { path: folder.join(CONFIG), problems: vec![problem] }
+            })?;
             let model_path = in_folder(model);
             let model = files.bytes(&model_path)?;
             sentencepiece_pieces(&model).map_err(|error| ConvertError::File {

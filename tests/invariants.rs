@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use tx_data::{batch::padded, mask};
 use tx_model::{
-    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
-    SinusoidFormula, SinusoidLayout, Sinusoids, Transformer, TransformerInput, Tying, VocabSizes,
+    Activation, Autoregression, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig,
+    NormPlacement, Normalization, Positions, SinusoidFormula, SinusoidLayout, Sinusoids,
+    Transformer, TransformerInput, Tying, VocabSizes,
 };
 use tx_text::special::PAD;
 
@@ -118,6 +119,11 @@ fn subjects() -> impl Iterator<Item = Subject> {
     })
 }
 
+/// Those of [`subjects`] whose configuration a language model can have.
+fn subjects_with_attention() -> impl Iterator<Item = Subject> {
+    subjects().filter(|subject| subject.config.autoregression.is_attention())
+}
+
 /// All values of an option. Does not compile if one is missing.
 macro_rules! every {
     ($option:ident: $($value:ident),+) => {{
@@ -211,6 +217,12 @@ fn variants_of_other_programs(base: &ModelConfig) -> Vec<(String, ModelConfig)> 
         variants.push((format!("{norm:?} epsilon"), config));
         let config = ModelConfig { norm, decoder_start: DecoderStart::Zero, ..base.clone() };
         variants.push((format!("{norm:?} zero start"), config));
+        for autoregression in every!(Autoregression: SelfAttention, Ssru) {
+            for normalization in every!(Normalization: Layer, Rms) {
+                let config = ModelConfig { norm, autoregression, normalization, ..base.clone() };
+                variants.push((format!("{norm:?} {autoregression:?} {normalization:?}"), config));
+            }
+        }
     }
     for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, Alibi, None) {
         for decoder_start in every!(DecoderStart: Bos, Eos, Pad, Zero) {

@@ -81,11 +81,17 @@ fn scores_that_fall_with_the_distance_agree() {
     agrees("alibi");
 }
 
+/// RMSNorm in all places, and recurrent units in the decoder.
+#[test]
+fn recurrent_decoders_agree() {
+    agrees("recurrent");
+}
+
 /// Logits and gradients with products of factors that are split into two bf16 numbers.
 #[test]
 fn products_of_split_factors_agree() {
     let device = Device::flex().autodiff();
-    for case in ["post", "pre", "tied", "tied_decoder", "imported", "alibi"] {
+    for case in ["post", "pre", "tied", "tied_decoder", "imported", "alibi", "recurrent"] {
         let fixture = Fixture::open(case);
         let model = fixture.model(&device).with_product_precision(ProductPrecision::Bf16x3);
         let batch = fixture.batch(&device);

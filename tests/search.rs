@@ -7,8 +7,8 @@ use tx_infer::{
     search::{Engine, Hypothesis, SearchOptions, start_id},
 };
 use tx_model::{
-    Activation, DecoderStart, DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer,
-    TransformerInput, Tying, VocabSizes,
+    Activation, Autoregression, DecoderStart, DropoutConfig, ModelConfig, NormPlacement,
+    Normalization, Positions, Transformer, TransformerInput, Tying, VocabSizes,
 };
 use tx_text::special::{BOS, EOS, PAD};
 
@@ -131,7 +131,15 @@ fn subjects(vocabulary: usize) -> Vec<Subject> {
             },
         ),
         ("pre-norm, relative", ModelConfig { positions: Positions::Relative, ..pre.clone() }),
-        ("pre-norm, ALiBi", ModelConfig { positions: Positions::Alibi, ..pre }),
+        ("pre-norm, ALiBi", ModelConfig { positions: Positions::Alibi, ..pre.clone() }),
+        (
+            "recurrent, RMSNorm",
+            ModelConfig {
+                autoregression: Autoregression::Ssru,
+                normalization: Normalization::Rms,
+                ..pre
+            },
+        ),
         (
             "norm in the sub-layer, learned positions",
             ModelConfig {

@@ -1,7 +1,7 @@
 //! Invariants of the scores.
 
 use burn::tensor::{Int, Tensor, TensorData};
-use tx_model::{DecoderCache, Transformer, TransformerInput};
+use tx_model::{Autoregression, DecoderCache, Transformer, TransformerInput};
 
 use super::{Subject, blocked, ids, input, sentence, sources, subjects, targets};
 use crate::support::values;
@@ -198,9 +198,13 @@ fn attention_sums_to_one_and_is_zero_at_blocked_positions() {
         let Subject { name, .. } = &subject;
         let input = subject.input();
         let (_, maps) = subject.model().forward_with_attention(input.clone());
+        let self_attention = match subject.config.autoregression {
+            Autoregression::SelfAttention => subject.config.decoder_layers,
+            Autoregression::Ssru => 0,
+        };
         let layers = [
             (subject.config.encoder_layers, &maps.encoder, &input.source_blocked),
-            (subject.config.decoder_layers, &maps.decoder.self_attention, &input.target_blocked),
+            (self_attention, &maps.decoder.self_attention, &input.target_blocked),
             (subject.config.decoder_layers, &maps.decoder.cross, &input.source_blocked),
         ];
         for (count, maps, mask) in layers {

@@ -12,7 +12,7 @@ use super::{
     backward::{cannot_matter, largest_of_all},
     difference,
     forward::{column, scores_at},
-    ids, pattern, sentence, subjects,
+    ids, pattern, sentence, subjects_with_attention,
 };
 use crate::support::{self, Named, largest, values, with_weights};
 
@@ -78,7 +78,7 @@ fn places(documents: &[Vec<u32>]) -> Vec<std::ops::Range<usize>> {
 #[test]
 fn documents_in_one_row_are_each_document_alone() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let Subject { name, device, .. } = &subject;
         let model = language_model(&subject, device);
         let input = one_row(&documents(), device);
@@ -108,7 +108,7 @@ fn documents_in_one_row_are_each_document_alone() {
 /// Equal to the bit: a blocked key has weight zero, and adding zero changes no bit.
 #[test]
 fn a_token_changes_nothing_before_it_and_no_other_document() {
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let Subject { name, device, .. } = &subject;
         let model = language_model(&subject, device);
         let input = one_row(&documents(), device);
@@ -135,7 +135,7 @@ fn a_token_changes_nothing_before_it_and_no_other_document() {
 /// others give the same scores without.
 #[test]
 fn positions_matter_to_the_encodings_that_are_added() {
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let Subject { name, config, device } = &subject;
         let model = language_model(&subject, device);
         let input = one_row(&documents(), device);
@@ -154,7 +154,7 @@ fn positions_matter_to_the_encodings_that_are_added() {
 
 #[test]
 fn explicit_positions_from_zero_are_the_default_ones() {
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let device = &subject.device;
         let model = language_model(&subject, device);
         let input = rows(&documents(), 0, device);
@@ -170,7 +170,7 @@ fn explicit_positions_from_zero_are_the_default_ones() {
 #[test]
 fn padding_changes_no_score_of_a_document() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let device = &subject.device;
         let model = language_model(&subject, device);
         let batch = model.forward(rows(&documents(), 3, device));
@@ -186,7 +186,7 @@ fn padding_changes_no_score_of_a_document() {
 #[test]
 fn decoding_step_by_step_is_decoding_at_once_without_a_source() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let device = &subject.device;
         let model = language_model(&subject, device);
         let input = rows(&documents(), 0, device);
@@ -248,7 +248,7 @@ fn decode_in_rounds<D>(
 #[test]
 fn selected_rows_of_a_language_model_decode_on_as_before() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let device = &subject.device;
         let model = language_model(&subject, device);
         // Taken and put back, because a selection consumes the cache.
@@ -271,7 +271,7 @@ fn selected_rows_of_a_language_model_decode_on_as_before() {
 #[test]
 fn packed_language_models_decode_as_those_on_tensors() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let packed = PackedLanguageModel::from(&language_model(&subject, &subject.device));
         assert_eq!(packed.vocabulary(), VOCABULARY);
         let mut decoding = packed.start(3);
@@ -289,7 +289,7 @@ fn packed_language_models_decode_as_those_on_tensors() {
 #[test]
 fn packed_attention_of_a_language_model_is_that_on_tensors() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let model = language_model(&subject, &subject.device);
         let packed = PackedLanguageModel::from(&model);
         for document in &documents() {
@@ -305,7 +305,7 @@ fn packed_attention_of_a_language_model_is_that_on_tensors() {
 /// Compared with `log softmax` of the scores, sorted; suppressed tokens are not listed but count.
 #[test]
 fn the_likeliest_tokens_of_a_language_model_are_those_of_its_scores() {
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let packed = PackedLanguageModel::from(&language_model(&subject, &subject.device));
         let scores = packed.start(1).step_logits(&[1]);
         let sum: f64 = scores.iter().map(|&x| f64::from(x).exp()).sum();
@@ -345,7 +345,7 @@ fn loss_and_gradients(
 #[test]
 fn gradients_of_documents_in_one_row_are_those_of_each_alone() {
     let mut worst = 0.0_f64;
-    for subject in subjects() {
+    for subject in subjects_with_attention() {
         let Subject { name, config, device } = &subject;
         let model = language_model(&subject, &device.clone().autodiff());
         let (loss, found) = loss_and_gradients(&model, one_row(&documents(), device), &documents());

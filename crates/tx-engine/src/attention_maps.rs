@@ -7,7 +7,8 @@ use crate::PackedTransformer;
 pub struct PackedAttentionMaps {
     /// Self-attention of each encoder layer, `[H, S, S]`.
     pub encoder: Vec<Map>,
-    /// Self-attention of each decoder layer, `[H, T, T]`; 0 for later tokens.
+    /// Self-attention of each decoder layer, `[H, T, T]`; 0 for later tokens. Empty if the decoder is
+    /// recurrent.
     pub decoder: Vec<Map>,
     /// Attention of each decoder layer to the source, `[H, T, S]`.
     pub cross: Vec<Map>,
@@ -58,8 +59,8 @@ impl PackedTransformer {
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> PackedAttentionMaps {
         let mut maps = PackedAttentionMaps {
             encoder: Vec::new(),
-            decoder: self.decoder.empty_maps(target.len(), target.len()),
-            cross: self.decoder.empty_maps(target.len(), source.len()),
+            decoder: self.decoder.empty_self_maps(target.len()),
+            cross: self.decoder.empty_cross_maps(target.len(), source.len()),
         };
         let mut decoding = self.start_recording(&[source], Some(&mut maps.encoder));
         for &token in target {

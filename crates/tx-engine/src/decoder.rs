@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tx_model::config::Positions;
+use tx_model::config::{Autoregression, Positions};
 
 use crate::{
     Map, PackedAttentionMaps,
@@ -14,15 +14,24 @@ use crate::{
     scratch::Scratch,
     self_attention::PackedSelfAttention,
     source::Packer,
+    ssru::PackedSsru,
 };
 
-/// One layer: self-attention, cross-attention, feed-forward, each in a residual connection.
+/// One layer: self-attention or a recurrent unit, cross-attention, feed-forward, each in a residual
+/// connection.
 #[derive(Debug, Clone)]
 struct PackedDecoderLayer {
-    self_attention: PackedSelfAttention,
+    autoregression: PackedAutoregression,
     cross_attention: PackedAttention,
     cross_attention_residual: PackedResidual,
     feed_forward: PackedFeedForward,
+}
+
+/// Sub-layer that reads the target tokens so far.
+#[derive(Debug, Clone)]
+enum PackedAutoregression {
+    SelfAttention(PackedSelfAttention),
+    Ssru(PackedSsru),
 }
 
 /// All layers, and in pre-norm a final normalization.
@@ -32,7 +41,7 @@ pub(crate) struct PackedDecoder {
     norm: Option<PackedNorm>,
 }
 
-/// Keys and values of a batch, kept between two steps.
+/// Keys, values and states of a batch, kept between two steps.
 ///
 /// Keys and values of the source are stored once per sentence, for any number of rows.
 #[derive(Debug)]
@@ -58,12 +67,13 @@ struct Watched {
     weights: Vec<f32>,
 }
 
-/// Keys and values of one layer.
+/// Keys, values and states of one layer.
 #[derive(Debug)]
 struct LayerCache {
     /// `[tokens of all sentences, 2 d_model]`: keys, then values.
     cross: Vec<f32>,
-    /// `[used, 2 d_model]`: keys, then values of the target.
+    /// Of the target: keys, then values, `[used, 2 d_model]`; or states of a recurrent unit,
+    /// `[used, d_model]`.
     target: Vec<f32>,
 }
 
@@ -120,9 +130,16 @@ impl PackedDecoder {
         self.layers.len()
     }
 
-    /// Attention maps of all layers, to be filled by [`step`](Self::step).
-    pub(crate) fn empty_maps(&self, queries: usize, keys: usize) -> Vec<Map> {
-        let heads = self.layers.iter().map(|layer| layer.self_attention.n_heads());
+    /// Maps of the self-attention of all layers, to be filled by [`step`](Self::step); none for
+    /// recurrent units.
+    pub(crate) fn empty_self_maps(&self, len: usize) -> Vec<Map> {
+        let attention = self.layers.iter().filter_map(|layer| layer.autoregression.attention());
+        attention.map(|attention| Map::zeros(attention.n_heads(), len, len)).collect()
+    }
+
+    /// Maps of the cross-attention of all layers, to be filled by [`step`](Self::step).
+    pub(crate) fn empty_cross_maps(&self, queries: usize, keys: usize) -> Vec<Map> {
+        let heads = self.layers.iter().map(|layer| layer.cross_attention.n_heads());
         heads.map(|heads| Map::zeros(heads, queries, keys)).collect()
     }
 
@@ -167,18 +184,24 @@ impl PackedDecoder {
         mut maps: Option<&mut PackedAttentionMaps>,
     ) {
         cache.history.push();
-        let rotation = match self.layers.first() {
-            Some(layer) => {
-                let positions = std::iter::repeat_n(cache.history.newest(), cache.rows());
-                layer.self_attention.rotation(positions)
-            }
-            None => Rotation::default(),
-        };
+        let attention = self.layers.first().and_then(|layer| layer.autoregression.attention());
+        let positions = std::iter::repeat_n(cache.history.newest(), cache.rows());
+        let rotation = attention.map_or_else(Rotation::default, |it| it.rotation(positions));
         for (index, layer) in self.layers.iter().enumerate() {
             layer.step(x, cache, index, &rotation, scratch, maps.as_deref_mut());
         }
         if let Some(norm) = &self.norm {
             norm.normalize(x);
+        }
+    }
+}
+
+impl PackedAutoregression {
+    /// Self-attention, if it is that.
+    fn attention(&self) -> Option<&PackedSelfAttention> {
+        match self {
+            Self::SelfAttention(attention) => Some(attention),
+            Self::Ssru(_) => None,
         }
     }
 }
@@ -189,7 +212,12 @@ impl PackedDecoderLayer {
         let feed_forward = PackedFeedForward::pack(packer, layer);
         let cross_attention = format!("{layer}.cross_attention");
         Self {
-            self_attention: PackedSelfAttention::pack(packer, layer),
+            autoregression: match packer.config.autoregression {
+                Autoregression::SelfAttention => {
+                    PackedAutoregression::SelfAttention(PackedSelfAttention::pack(packer, layer))
+                }
+                Autoregression::Ssru => PackedAutoregression::Ssru(PackedSsru::pack(packer, layer)),
+            },
             cross_attention: PackedAttention::pack(packer, &cross_attention, Positions::None),
             cross_attention_residual: PackedResidual::pack(
                 packer,
@@ -209,8 +237,13 @@ impl PackedDecoderLayer {
         mut maps: Option<&mut PackedAttentionMaps>,
     ) {
         let target = &mut cache.layers[index].target;
-        let map = maps.as_deref_mut().map(|maps| &mut maps.decoder[index]);
-        self.self_attention.step(x, target, &cache.history, rotation, scratch, map);
+        match &self.autoregression {
+            PackedAutoregression::SelfAttention(attention) => {
+                let map = maps.as_deref_mut().map(|maps| &mut maps.decoder[index]);
+                attention.step(x, target, &cache.history, rotation, scratch, map);
+            }
+            PackedAutoregression::Ssru(unit) => unit.step(x, target, &cache.history, scratch),
+        }
         let map = maps.map(|maps| &mut maps.cross[index]);
         self.attend_to_source(x, cache, index, scratch, map);
         self.feed_forward.forward(x, scratch);

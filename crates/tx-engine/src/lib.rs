@@ -26,6 +26,7 @@ mod feed_forward;
 mod history;
 mod residual;
 mod self_attention;
+mod ssru;
 
 mod attention_maps;
 mod linear;

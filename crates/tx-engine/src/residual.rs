@@ -1,19 +1,22 @@
-//! Layer normalization, and the residual connection around every sub-layer.
+//! Layer normalization and RMSNorm, and the residual connection around every sub-layer.
 
-use tx_kernels::{formulas::moments, vector::vectorized};
-use tx_model::config::NormPlacement;
+use tx_kernels::{
+    formulas::{moments, root_mean_square},
+    vector::vectorized,
+};
+use tx_model::config::{NormPlacement, Normalization};
 
 use crate::{linear::Linear, source::Packer};
 
-/// Layer normalization over the features of each row.
+/// Layer normalization over the features of each row, or RMSNorm.
 #[derive(Debug, Clone)]
 pub(crate) struct PackedNorm {
     /// `[d_model]`
-    pub(crate) gamma: Vec<f32>,
-    /// `[d_model]`
-    pub(crate) beta: Vec<f32>,
-    /// Added to the variance.
-    pub(crate) epsilon: f32,
+    gamma: Vec<f32>,
+    /// `[d_model]`; `None` in RMSNorm.
+    beta: Option<Vec<f32>>,
+    /// Added to the variance, or to the mean of the squares.
+    epsilon: f32,
 }
 
 impl PackedNorm {
@@ -21,7 +24,10 @@ impl PackedNorm {
     fn pack(packer: &Packer<'_>, name: &str) -> Self {
         Self {
             gamma: packer.weight(&format!("{name}.gamma")).into_owned(),
-            beta: packer.weight(&format!("{name}.beta")).into_owned(),
+            beta: match packer.config.normalization {
+                Normalization::Layer => Some(packer.weight(&format!("{name}.beta")).into_owned()),
+                Normalization::Rms => None,
+            },
             epsilon: packer.config.norm_epsilon as f32,
         }
     }
@@ -31,7 +37,8 @@ impl PackedNorm {
         packer.config.norm.has_final_norm().then(|| Self::pack(packer, &format!("{stack}.norm")))
     }
 
-    /// `x = (x - mean) / √(variance + ε) · γ + β`, row by row.
+    /// `x = (x - mean) / √(variance + ε) · γ + β`, row by row; without `β`,
+    /// `x = x / √(mean of squares + ε) · γ`.
     ///
     /// # Shapes
     ///
@@ -42,9 +49,19 @@ impl PackedNorm {
             #[inline(always)]
             || {
                 for row in x.chunks_exact_mut(features) {
-                    let (mean, scale) = moments(row, self.epsilon);
-                    for ((x, gamma), beta) in row.iter_mut().zip(&self.gamma).zip(&self.beta) {
-                        *x = ((*x - mean) * scale).mul_add(*gamma, *beta);
+                    match &self.beta {
+                        Some(beta) => {
+                            let (mean, scale) = moments(row, self.epsilon);
+                            for ((x, gamma), beta) in row.iter_mut().zip(&self.gamma).zip(beta) {
+                                *x = ((*x - mean) * scale).mul_add(*gamma, *beta);
+                            }
+                        }
+                        None => {
+                            let (_, scale) = root_mean_square(row, self.epsilon);
+                            for (x, gamma) in row.iter_mut().zip(&self.gamma) {
+                                *x *= scale * gamma;
+                            }
+                        }
                     }
                 }
             },
@@ -100,11 +117,29 @@ impl PackedResidual {
             NormPlacement::SublayerOutput => {
                 output.resize(x.len(), 0.0);
                 outer.product_of(inner, output);
-                self.norm.normalize(output);
-                for (x, y) in x.iter_mut().zip(output) {
-                    *x += *y;
-                }
+                self.add(x, output);
             }
         }
+    }
+
+    /// Adds the output `y` of the sub-layer, which is overwritten, to its input `x`.
+    pub(crate) fn add(&self, x: &mut [f32], y: &mut [f32]) {
+        match self.placement {
+            NormPlacement::Pre => add(x, y),
+            NormPlacement::Post | NormPlacement::PostFinal => {
+                add(x, y);
+                self.norm.normalize(x);
+            }
+            NormPlacement::SublayerOutput => {
+                self.norm.normalize(y);
+                add(x, y);
+            }
+        }
+    }
+}
+
+fn add(x: &mut [f32], y: &[f32]) {
+    for (x, y) in x.iter_mut().zip(y) {
+        *x += *y;
     }
 }

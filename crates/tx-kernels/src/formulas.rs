@@ -1,4 +1,4 @@
-//! Formulas of training and inference: moments of layer normalization, and softmax.
+//! Formulas of training and inference: moments of normalizations, and softmax.
 //!
 //! All functions are meant to be called inside [`vectorized`].
 
@@ -11,6 +11,13 @@ pub fn moments(x: &[f32], epsilon: f32) -> (f32, f32) {
     let mean = sum_of(x, |x| x) / width;
     let variance = sum_of(x, |x| (x - mean) * (x - mean)) / width;
     (mean, 1.0 / (variance + epsilon).sqrt())
+}
+
+/// Returns 0 and `1 / √(mean of squares + epsilon)`: the [`moments`] of RMSNorm.
+#[inline(always)]
+pub fn root_mean_square(x: &[f32], epsilon: f32) -> (f32, f32) {
+    let mean = sum_of(x, |x| x * x) / x.len() as f32;
+    (0.0, 1.0 / (mean + epsilon).sqrt())
 }
 
 /// `x ← e^(x - shift)` for each element: the numerators of a softmax, if `shift` is the maximum.
@@ -94,6 +101,8 @@ mod tests {
         assert_eq!(mean, 4.0);
         assert!((scale - 5.0_f32.sqrt().recip()).abs() < 1e-5, "{scale}");
         assert_eq!(moments(&[1.0, 3.0, 5.0, 7.0], 4.0), (4.0, 1.0 / 3.0));
+        // Squares 1, 9, 25, 49: mean 21.
+        assert_eq!(root_mean_square(&[1.0, 3.0, 5.0, 7.0], 4.0), (0.0, 0.2));
     }
 
     /// Scores ln 1, ln 3, ln 4 become probabilities 1/8, 3/8, 4/8.

@@ -80,8 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "layer norm",
-        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5).sum()),
-        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5).sum()),
+        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), Some(beta.clone()), 1e-5).sum()),
+        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), Some(beta.clone()), 1e-5).sum()),
+    )?;
+    compare(
+        "recurrence",
+        Box::new(|| kernels::recurrence(x.clone(), y.clone()).sum()),
+        Box::new(|| composed::recurrence(x.clone(), y.clone()).sum()),
     )?;
     compare(
         "residual",

@@ -105,6 +105,13 @@ impl ModelConfig {
                 vocab.source, vocab.target
             ));
         }
+        if architecture == Architecture::LanguageModel && !self.autoregression.is_attention() {
+            problems.push(
+                "`autoregression` = \"ssru\" needs a model for translation: a language model has \
+                 self-attention"
+                    .to_owned(),
+            );
+        }
         if let Some(classes) = classes.filter(|classes| !(1..=MOST_CLASSES).contains(classes)) {
             problems.push(format!("`classes` = {classes} must be in 1..={MOST_CLASSES}"));
         }
@@ -157,6 +164,11 @@ mod tests {
         );
         assert_eq!(check(classifier(MOST_CLASSES), 9, 9), ["`d_ff` must be at least 1"]);
         assert_eq!(check(Architecture::LanguageModel, 9, 9), ["`d_ff` must be at least 1"]);
+        let autoregression = crate::Autoregression::Ssru;
+        let recurrent = ModelConfig { autoregression, ..ModelConfig::default() };
+        let vocab = VocabSizes { source: 9, target: 9 };
+        assert!(recurrent.check_architecture(Architecture::LanguageModel, vocab).is_err());
+        assert_eq!(recurrent.check_architecture(Architecture::MaskedLanguageModel, vocab), Ok(()));
         // Different vocabularies are allowed for two stacks only.
         let config = ModelConfig { tying: crate::Tying::None, ..ModelConfig::default() };
         let vocab = VocabSizes { source: 7, target: 9 };

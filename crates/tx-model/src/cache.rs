@@ -1,12 +1,12 @@
-//! Cache of keys and values for decoding step by step.
+//! Cache of keys, values and states for decoding step by step.
 //!
 //! Keys and values of the encoder's output, if there is an encoder, are computed once per sentence;
-//! those of the target grow by one position a step. A hypothesis is one row of the batch; rows can be
+//! those of the target grow by one position a step, or a recurrent unit has one state. A hypothesis is one row of the batch; rows can be
 //! reordered, repeated and removed with [`DecoderCache::select`].
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Int, Tensor, activation::sigmoid};
 
-use crate::attention::KeysValues;
+use crate::{attention::KeysValues, kernels};
 
 /// State of a batch of unfinished translations.
 #[derive(Debug, Clone)]
@@ -18,12 +18,12 @@ pub struct DecoderCache {
     pub(crate) len: usize,
 }
 
-/// Keys and values of one decoder layer.
+/// Keys, values and state of one decoder layer.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerCache {
     /// Keys and values of the encoder's output, `[B, H, S, D]` each.
     pub(crate) cross: KeysValues,
-    /// Keys and values of the tokens decoded so far.
+    /// The tokens decoded so far.
     pub(crate) target: Past,
 }
 
@@ -38,10 +38,18 @@ pub struct LanguageModelCache {
     pub(crate) len: usize,
 }
 
-/// Keys and values of one layer for the tokens decoded so far, `[B, H, len, D]` each; none before
-/// the first step.
+/// State of the autoregressive sub-layer of one layer after the tokens decoded so far.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Past(Option<KeysValues>);
+#[expect(clippy::large_enum_variant, reason = "all layers of a model have the same variant")]
+pub(crate) enum Past {
+    /// Before the first step.
+    #[default]
+    Empty,
+    /// Keys and values of self-attention, `[B, H, len, D]` each.
+    Attention(KeysValues),
+    /// State of a recurrent unit, `[B, 1, d_model]`.
+    Recurrent(Tensor<3>),
+}
 
 impl DecoderCache {
     /// Returns the number of tokens decoded so far, `<bos>` included.
@@ -118,19 +126,35 @@ impl LanguageModelCache {
 impl Past {
     /// Adds the keys and values of the newest token, `[B, H, 1, D]`, and returns all of them.
     pub(crate) fn push(&mut self, newest: KeysValues) -> KeysValues {
-        let all = match self.0.take() {
-            None => newest,
-            Some(KeysValues { keys, values }) => KeysValues {
+        let all = match std::mem::take(self) {
+            Self::Empty | Self::Recurrent(_) => newest,
+            Self::Attention(KeysValues { keys, values }) => KeysValues {
                 keys: Tensor::cat(vec![keys, newest.keys], 2),
                 values: Tensor::cat(vec![values, newest.values], 2),
             },
         };
-        self.0.insert(all).clone()
+        *self = Self::Attention(all.clone());
+        all
+    }
+
+    /// Advances a recurrent unit by one token, from its candidate and gate, `[B, 1, d_model]` each, and
+    /// returns the state: one step of [`kernels::recurrence`].
+    pub(crate) fn advance(&mut self, candidate: Tensor<3>, gate: Tensor<3>) -> Tensor<3> {
+        let state = match std::mem::take(self) {
+            Self::Empty | Self::Attention(_) => kernels::recurrence(candidate, gate),
+            Self::Recurrent(state) => candidate.clone() + sigmoid(gate) * (state - candidate),
+        };
+        *self = Self::Recurrent(state.clone());
+        state
     }
 
     /// Returns the keys and values of row `rows[i]` as row `i`.
     fn select(self, rows: &Tensor<1, Int>) -> Self {
-        Self(self.0.map(|kv| select(kv, rows)))
+        match self {
+            Self::Empty => Self::Empty,
+            Self::Attention(kv) => Self::Attention(select(kv, rows)),
+            Self::Recurrent(state) => Self::Recurrent(state.select(0, rows.clone())),
+        }
     }
 }
 

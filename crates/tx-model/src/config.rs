@@ -48,8 +48,14 @@ pub struct ModelConfig {
     pub max_len: usize,
     /// Order of layer normalization and residual sum. Base model: `post`.
     pub norm: NormPlacement,
-    /// Added to the variance in layer normalization (ε of Ba et al. 2016).
+    /// Normalization of the features of a token. Base model: `layer`.
+    #[serde(skip_serializing_if = "Normalization::has_shift")]
+    pub normalization: Normalization,
+    /// Added to the variance, or to the mean of the squares, in a normalization (ε of Ba et al. 2016).
     pub norm_epsilon: f64,
+    /// First sub-layer of a decoder layer. Base model: `self-attention`.
+    #[serde(skip_serializing_if = "Autoregression::is_attention")]
+    pub autoregression: Autoregression,
     /// Positional encoding (section 3.5). Base model: `sinusoidal`.
     pub positions: Positions,
     /// Variant of the sinusoidal positional encoding.
@@ -148,6 +154,28 @@ pub enum NormPlacement {
     /// `x + norm(f(x))`, as in a tutorial on word reversal; in the encoder's self-attention
     /// `x + dropout(norm(f(x)))`.
     SublayerOutput,
+}
+
+/// Normalization of the features of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalization {
+    /// Layer normalization: to mean 0 and variance 1, then a scale γ and a shift β (Ba et al. 2016).
+    Layer,
+    /// Division by the root mean square, then a scale γ (RMSNorm, Zhang and Sennrich 2019).
+    Rms,
+}
+
+/// Sub-layer in which a decoder layer reads the target tokens so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Autoregression {
+    /// Masked self-attention (section 3.2.3).
+    SelfAttention,
+    /// Simpler simple recurrent unit (Kim et al. 2019), as in the small models of Marian and Firefox: a
+    /// state of `d_model` features in place of the keys and values of all earlier tokens. In models
+    /// for translation.
+    Ssru,
 }
 
 /// Positional encoding.
@@ -253,7 +281,9 @@ impl Default for ModelConfig {
             decoder_layers: 6,
             max_len: 512,
             norm: NormPlacement::Post,
+            normalization: Normalization::Layer,
             norm_epsilon: 1e-5,
+            autoregression: Autoregression::SelfAttention,
             positions: Positions::Sinusoidal,
             sinusoids: Sinusoids::default(),
             activation: Activation::Relu,
@@ -435,6 +465,26 @@ impl NormPlacement {
         match self {
             Self::Pre | Self::PostFinal => true,
             Self::Post | Self::SublayerOutput => false,
+        }
+    }
+}
+
+impl Normalization {
+    /// Returns `true` if the normalization has a shift β.
+    pub fn has_shift(&self) -> bool {
+        match self {
+            Self::Layer => true,
+            Self::Rms => false,
+        }
+    }
+}
+
+impl Autoregression {
+    /// Returns `true` for self-attention.
+    pub fn is_attention(&self) -> bool {
+        match self {
+            Self::SelfAttention => true,
+            Self::Ssru => false,
         }
     }
 }

@@ -8,20 +8,25 @@ use burn::{
 use crate::{
     attention::{AttentionRole, KeysValues, MultiHeadAttention},
     cache::{DecoderCache, LayerCache, Past},
-    config::{ModelConfig, Positions},
+    config::{Autoregression, ModelConfig, Positions},
     dropout::LayerDrop,
     feed_forward::FeedForward,
     layer_norm::LayerNorm,
     position::PositionTables,
     product_precision::ProductPrecision,
     residual::{Residual, final_norm, residual_dropout},
+    ssru::Ssru,
 };
 
-/// One layer: self-attention, cross-attention, feed-forward, each in a residual connection.
+/// One layer: self-attention or a recurrent unit, cross-attention, feed-forward, each in a residual
+/// connection.
 #[derive(Module, Debug)]
 pub struct DecoderLayer {
-    self_attention: MultiHeadAttention,
-    self_attention_residual: Residual,
+    self_attention: Option<MultiHeadAttention>,
+    self_attention_residual: Option<Residual>,
+    /// In place of self-attention.
+    ssru: Option<Ssru>,
+    ssru_residual: Option<Residual>,
     cross_attention: MultiHeadAttention,
     cross_attention_residual: Residual,
     feed_forward: FeedForward,
@@ -32,7 +37,7 @@ pub struct DecoderLayer {
 struct LayerOutput {
     /// `[B, T, d_model]`
     x: Tensor<3>,
-    /// `[B, H, T, T]`, if requested.
+    /// `[B, H, T, T]`, if requested and there is self-attention.
     self_weights: Option<Tensor<4>>,
     /// `[B, H, T, S]`, if requested.
     cross_weights: Option<Tensor<4>>,
@@ -40,7 +45,7 @@ struct LayerOutput {
 
 /// Keys, values and masks of a layer.
 struct LayerContext<'a> {
-    /// Keys and values of the earlier target tokens, in decoding step by step.
+    /// State after the earlier target tokens, in decoding step by step.
     cache: Option<&'a mut Past>,
     /// Broadcasts to `[B, H, T, T]`; `true` = must not be attended to.
     self_blocked: Option<Tensor<4, Bool>>,
@@ -59,9 +64,18 @@ struct LayerContext<'a> {
 impl DecoderLayer {
     fn new(config: &ModelConfig, device: &Device) -> Self {
         let residual = || Residual::new(config, residual_dropout(config), device);
+        let attention = || MultiHeadAttention::new(config, AttentionRole::SelfAttention, device);
+        let (self_attention, ssru) = match config.autoregression {
+            Autoregression::SelfAttention => (Some((attention(), residual())), None),
+            Autoregression::Ssru => (None, Some((Ssru::new(config, device), residual()))),
+        };
+        let (self_attention, self_attention_residual) = self_attention.unzip();
+        let (ssru, ssru_residual) = ssru.unzip();
         Self {
-            self_attention: MultiHeadAttention::new(config, AttentionRole::SelfAttention, device),
-            self_attention_residual: residual(),
+            self_attention,
+            self_attention_residual,
+            ssru,
+            ssru_residual,
             cross_attention: MultiHeadAttention::new(config, AttentionRole::CrossAttention, device),
             cross_attention_residual: residual(),
             feed_forward: FeedForward::new(config, device),
@@ -71,14 +85,19 @@ impl DecoderLayer {
 
     /// Sets the precision of products in training.
     fn set_product_precision(&mut self, precision: ProductPrecision) {
-        self.self_attention.set_product_precision(precision);
+        if let Some(attention) = &mut self.self_attention {
+            attention.set_product_precision(precision);
+        }
+        if let Some(ssru) = &mut self.ssru {
+            ssru.set_product_precision(precision);
+        }
         self.cross_attention.set_product_precision(precision);
         self.feed_forward.set_product_precision(precision);
     }
 
     fn forward(&self, x: Tensor<3>, context: LayerContext<'_>) -> LayerOutput {
         let LayerContext {
-            cache,
+            mut cache,
             self_blocked,
             cross,
             cross_blocked,
@@ -87,16 +106,24 @@ impl DecoderLayer {
             need_cross_weights,
         } = context;
 
-        let y = self.self_attention_residual.enter(x.clone());
-        let newest = self.self_attention.keys_values(y.clone(), tables);
-        let keys_values = match cache {
-            Some(cache) => cache.push(newest),
-            None => newest,
-        };
-        let attention =
-            self.self_attention.forward(y, &keys_values, self_blocked, tables, need_self_weights);
-        let self_weights = attention.weights;
-        let x = self.self_attention_residual.leave(x, attention.context);
+        let (mut x, mut self_weights) = (x, None);
+        if let (Some(attention), Some(residual)) =
+            (&self.self_attention, &self.self_attention_residual)
+        {
+            let y = residual.enter(x.clone());
+            let newest = attention.keys_values(y.clone(), tables);
+            let keys_values = match cache.as_deref_mut() {
+                Some(cache) => cache.push(newest),
+                None => newest,
+            };
+            let found = attention.forward(y, &keys_values, self_blocked, tables, need_self_weights);
+            self_weights = found.weights;
+            x = residual.leave(x, found.context);
+        }
+        if let (Some(ssru), Some(residual)) = (&self.ssru, &self.ssru_residual) {
+            let y = ssru.forward(residual.enter(x.clone()), cache);
+            x = residual.leave(x, y);
+        }
 
         let y = self.cross_attention_residual.enter(x.clone());
         let (cross_blocked, none) = (Some(cross_blocked), &PositionTables::None);
@@ -141,7 +168,7 @@ pub struct DecoderInput {
 /// Attention weights of a decoder, one tensor per layer.
 #[derive(Debug, Clone, Default)]
 pub struct DecoderAttention {
-    /// Self-attention: `[B, H, T, T]` each.
+    /// Self-attention: `[B, H, T, T]` each; empty if the decoder has none.
     pub self_attention: Vec<Tensor<4>>,
     /// Cross-attention, from target to source: `[B, H, T, S]` each.
     pub cross: Vec<Tensor<4>>,

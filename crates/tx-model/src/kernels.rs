@@ -39,6 +39,8 @@ mod linear_cross_entropy;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod linear_r_drop;
 #[cfg(feature = "flex")]
+mod recurrence;
+#[cfg(feature = "flex")]
 mod residual;
 
 #[cfg(feature = "flex")]
@@ -212,25 +214,48 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
     composed::attention(input, need_weights)
 }
 
-/// Layer normalization: `(x - mean) / √(variance + epsilon) · γ + β` for each token.
+/// Layer normalization: `(x - mean) / √(variance + epsilon) · γ + β` for each token. Without `β`,
+/// RMSNorm: `x / √(mean of squares + epsilon) · γ`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[B, L, width]`; `gamma` and `beta`: `[width]`
 /// - returns `[B, L, width]`
-pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<3> {
+pub fn layer_norm(
+    x: Tensor<3>,
+    gamma: Tensor<1>,
+    beta: Option<Tensor<1>>,
+    epsilon: f64,
+) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
-        let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
+        let beta = OptionalTensor::from_tensor(beta);
+        let (x, gamma) = (x.into_dispatch(), gamma.into_dispatch());
         return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta, epsilon as f32));
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
     if cube::is_cube_f32(&x) {
-        let (x, gamma, beta) = (x.into_dispatch(), gamma.into_dispatch(), beta.into_dispatch());
+        let beta = OptionalTensor::from_tensor(beta);
+        let (x, gamma) = (x.into_dispatch(), gamma.into_dispatch());
         let y = Dispatch::layer_norm_on_cube(x, gamma, beta, epsilon as f32);
         return Tensor::from_dispatch(y);
     }
     composed::layer_norm(x, gamma, beta, epsilon)
+}
+
+/// Gated recurrence: `s_t = f_t s_{t-1} + (1 - f_t) x_t` with `f = σ(gates)` and `s_{-1} = 0`.
+///
+/// # Shapes
+///
+/// - `x` and `gates`: `[B, T, width]`
+/// - returns all states, `[B, T, width]`
+pub fn recurrence(x: Tensor<3>, gates: Tensor<3>) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if is_flex_f32(&x) {
+        let (x, gates) = (x.into_dispatch(), gates.into_dispatch());
+        return Tensor::from_dispatch(Dispatch::recurrence_kernel(x, gates));
+    }
+    composed::recurrence(x, gates)
 }
 
 /// Residual sum: `x + dropout(y)`.

@@ -47,6 +47,8 @@ pub mod feed_forward;
 pub mod layer_norm;
 #[cfg(feature = "burn")]
 pub mod residual;
+#[cfg(feature = "burn")]
+pub mod ssru;
 
 #[cfg(feature = "burn")]
 pub mod decoder;
@@ -83,9 +85,9 @@ pub use cache::{DecoderCache, LanguageModelCache};
 #[cfg(feature = "burn")]
 pub use classifier::Classifier;
 pub use config::{
-    Activation, ConfigError, DecoderStart, DropoutConfig, EmbeddingInit, EmbeddingScale, Init,
-    ModelConfig, NormPlacement, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
-    VocabSizes,
+    Activation, Autoregression, ConfigError, DecoderStart, DropoutConfig, EmbeddingInit,
+    EmbeddingScale, Init, ModelConfig, NormPlacement, Normalization, Positions, SinusoidFormula,
+    SinusoidLayout, Sinusoids, Tying, VocabSizes,
 };
 #[cfg(feature = "burn")]
 pub use language_model::{LanguageModel, LanguageModelInput};

@@ -7,7 +7,7 @@ const WAVELENGTH_BASE: f64 = 10_000.0;
 
 /// Distances beyond this share one bias of relative positions (`k` of Shaw et al. 2018, section
 /// 3.2).
-pub(crate) const MAX_RELATIVE_DISTANCE: usize = 16;
+pub const MAX_RELATIVE_DISTANCE: usize = 16;
 
 /// Rows of the table of relative biases: one for each clipped distance.
 pub(crate) const RELATIVE_DISTANCES: usize = 2 * MAX_RELATIVE_DISTANCE + 1;

@@ -3,7 +3,7 @@
 
 use crate::{
     architecture::{Architecture, Pooling},
-    config::{ModelConfig, Positions, VocabSizes},
+    config::{Autoregression, ModelConfig, Positions, VocabSizes},
     position_formulas::RELATIVE_DISTANCES,
 };
 
@@ -60,8 +60,15 @@ struct Weights<'a> {
 
 impl Weights<'_> {
     fn add_encoder_decoder(&mut self, vocab: VocabSizes) {
-        let ModelConfig { d_model, encoder_layers, decoder_layers, tying, positions, .. } =
-            *self.config;
+        let ModelConfig {
+            d_model,
+            encoder_layers,
+            decoder_layers,
+            autoregression,
+            tying,
+            positions,
+            ..
+        } = *self.config;
         self.add("source_embedding.weight", &[vocab.source, d_model]);
         if !tying.ties_source() {
             self.add("target_embedding.weight", &[vocab.target, d_model]);
@@ -71,7 +78,12 @@ impl Weights<'_> {
         self.add_encoder("encoder", encoder_layers);
         for layer in 0..decoder_layers {
             let layer = format!("decoder.layers.{layer}");
-            self.add_attention(&layer, "self_attention", positions);
+            match autoregression {
+                Autoregression::SelfAttention => {
+                    self.add_attention(&layer, "self_attention", positions);
+                }
+                Autoregression::Ssru => self.add_ssru(&layer),
+            }
             self.add_attention(&layer, "cross_attention", Positions::None);
             self.add_feed_forward(&layer);
         }
@@ -135,7 +147,9 @@ impl Weights<'_> {
     fn add_norm(&mut self, name: &str) {
         let d_model = self.config.d_model;
         self.add(format!("{name}.gamma"), &[d_model]);
-        self.add(format!("{name}.beta"), &[d_model]);
+        if self.config.normalization.has_shift() {
+            self.add(format!("{name}.beta"), &[d_model]);
+        }
     }
 
     /// Attention with its residual connection.
@@ -156,6 +170,14 @@ impl Weights<'_> {
             | Positions::None => {}
         }
         self.add_norm(&format!("{layer}.{name}_residual.norm"));
+    }
+
+    /// Simpler simple recurrent unit with its residual connection.
+    fn add_ssru(&mut self, layer: &str) {
+        let d_model = self.config.d_model;
+        self.add_linear(&format!("{layer}.ssru.candidate"), d_model, d_model, false);
+        self.add_linear(&format!("{layer}.ssru.gate"), d_model, d_model, true);
+        self.add_norm(&format!("{layer}.ssru_residual.norm"));
     }
 
     /// Feed-forward block with its residual connection.
@@ -188,7 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         Classifier, LanguageModel, MaskedLanguageModel, Transformer,
-        config::{Activation, DropoutConfig, NormPlacement, Tying},
+        config::{Activation, DropoutConfig, NormPlacement, Normalization, Tying},
     };
 
     /// All values of an option. Does not compile if one is missing.
@@ -258,6 +280,13 @@ mod tests {
             let device = &Device::flex();
             let model = Transformer::new(&config, vocab, device).unwrap();
             assert_weights(&model, &config, Architecture::EncoderDecoder);
+            let recurrent = ModelConfig {
+                autoregression: Autoregression::Ssru,
+                normalization: Normalization::Rms,
+                ..config.clone()
+            };
+            let model = Transformer::new(&recurrent, vocab, device).unwrap();
+            assert_weights(&model, &recurrent, Architecture::EncoderDecoder);
             let model = LanguageModel::new(&config, 11, device).unwrap();
             assert_weights(&model, &config, model.architecture());
             let model = MaskedLanguageModel::new(&config, 11, device).unwrap();

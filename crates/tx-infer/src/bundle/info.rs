@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use tx_model::{ModelConfig, Tying, VocabSizes};
+use tx_model::{Autoregression, ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
@@ -100,6 +100,7 @@ impl WeightInfo {
             Some("decoder") if part("norm.") => "decoder norms",
             Some("decoder") if part("cross_attention") => "decoder cross-attention",
             Some("decoder") if part("self_attention") => "decoder self-attention",
+            Some("decoder") if part("ssru") => "decoder recurrent units",
             Some("decoder") => "decoder feed-forward",
             _ => "other",
         }
@@ -111,7 +112,7 @@ impl WeightInfo {
 pub struct Memory {
     /// Weights. In single precision, a table that is embedding and projection counts twice.
     pub weights: usize,
-    /// Keys and values of one token of one hypothesis, of all decoder layers; 0 for models that do
+    /// Keys and values, or states, of one token of one hypothesis, of all decoder layers; 0 for models that do
     /// not decode.
     pub token: usize,
     /// Keys and values of a full batch: for translation of the source, and of targets twice as long;
@@ -184,7 +185,7 @@ impl BundleInfo {
     /// Returns the number of parameters of each part of the model, from the source embedding to the
     /// projection.
     pub fn parts(&self) -> Vec<(&'static str, usize)> {
-        const ORDER: [&str; 17] = [
+        const ORDER: [&str; 18] = [
             "source embedding",
             "target embedding",
             "embedding",
@@ -193,6 +194,7 @@ impl BundleInfo {
             "encoder feed-forward",
             "encoder norms",
             "decoder self-attention",
+            "decoder recurrent units",
             "decoder cross-attention",
             "decoder feed-forward",
             "decoder norms",
@@ -211,8 +213,12 @@ impl BundleInfo {
     /// for each hypothesis.
     pub fn memory(&self, batch_tokens: usize) -> Memory {
         const SINGLE: usize = 4;
-        let ModelConfig { d_model, decoder_layers, tying, .. } = self.config;
-        let token = (2 * SINGLE).saturating_mul(decoder_layers).saturating_mul(d_model);
+        let ModelConfig { d_model, decoder_layers, autoregression, tying, .. } = self.config;
+        let vectors = match autoregression {
+            Autoregression::SelfAttention => 2,
+            Autoregression::Ssru => 1,
+        };
+        let token = (vectors * SINGLE).saturating_mul(decoder_layers).saturating_mul(d_model);
         // Tokens of a batch, in units of its tokens, and whether the model has a projection.
         let (token, lengths, has_projection) = match self.task.kind() {
             TaskKind::Translate | TaskKind::Generate => (token, 3, true),

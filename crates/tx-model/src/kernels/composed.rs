@@ -5,7 +5,7 @@ use std::f64::consts::FRAC_1_SQRT_2;
 
 use burn::tensor::{
     Bool, Distribution, Int, Tensor, TensorData,
-    activation::{log_softmax, relu, silu, softmax},
+    activation::{log_softmax, relu, sigmoid, silu, softmax},
     assert_shape, module,
 };
 
@@ -71,8 +71,40 @@ pub fn attention_weights(
 }
 
 /// See [`layer_norm`](super::layer_norm()).
-pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<3> {
-    module::layer_norm(x, gamma, Some(beta), epsilon)
+pub fn layer_norm(
+    x: Tensor<3>,
+    gamma: Tensor<1>,
+    beta: Option<Tensor<1>>,
+    epsilon: f64,
+) -> Tensor<3> {
+    match beta {
+        Some(beta) => module::layer_norm(x, gamma, Some(beta), epsilon),
+        None => {
+            let root = x.clone().square().mean_dim(2).add_scalar(epsilon).sqrt();
+            x / root * gamma.unsqueeze()
+        }
+    }
+}
+
+/// See [`recurrence`](super::recurrence()): prefix sums by doubling (Hillis and Steele 1986), so that the
+/// number of operations grows with the logarithm of T.
+pub fn recurrence(x: Tensor<3>, gates: Tensor<3>) -> Tensor<3> {
+    let [batch, len, width] = x.dims();
+    // Factor and sum of the last `distance` positions: `s_t = factor_t s_{t-distance} + states_t`.
+    let mut factors = sigmoid(gates);
+    let mut states = x.clone() - x * factors.clone();
+    let options = (&states.device().inner(), states.dtype());
+    let mut distance = 1;
+    while distance < len {
+        let zeros = Tensor::zeros([batch, distance, width], options);
+        let earlier = |of: &Tensor<3>| {
+            Tensor::cat(vec![zeros.clone(), of.clone().narrow(1, 0, len - distance)], 1)
+        };
+        states = states.clone() + factors.clone() * earlier(&states);
+        factors = factors.clone() * earlier(&factors);
+        distance *= 2;
+    }
+    states
 }
 
 /// See [`residual`](super::residual()).

@@ -14,7 +14,7 @@ use super::{
     flex::{contiguous, floats, forward, rows, tensor},
     layer_norm, linear,
     optional::{OptionalMask, OptionalTensor},
-    residual,
+    recurrence, residual,
 };
 use crate::{config::Activation, product_precision::ProductPrecision};
 
@@ -54,9 +54,12 @@ pub trait Kernels: Backend {
     fn layer_norm_kernel(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
+        #[extension_type] beta: OptionalTensor<Self>,
         epsilon: f32,
     ) -> FloatTensor<Self>;
+
+    /// See [`mod@recurrence`].
+    fn recurrence_kernel(x: FloatTensor<Self>, gates: FloatTensor<Self>) -> FloatTensor<Self>;
 
     /// See [`mod@residual`].
     fn residual_kernel(
@@ -197,10 +200,15 @@ impl Kernels for Flex {
     fn layer_norm_kernel(
         x: FlexTensor,
         gamma: FlexTensor,
-        beta: FlexTensor,
+        beta: OptionalTensor<Self>,
         epsilon: f32,
     ) -> FlexTensor {
-        layer_norm::forward(&contiguous(x), &contiguous(gamma), &contiguous(beta), epsilon)
+        let beta = beta.into_option().map(contiguous);
+        layer_norm::forward(&contiguous(x), &contiguous(gamma), beta.as_ref(), epsilon)
+    }
+
+    fn recurrence_kernel(x: FlexTensor, gates: FlexTensor) -> FlexTensor {
+        recurrence::forward(&contiguous(x), &contiguous(gates))
     }
 
     fn residual_kernel(x: FlexTensor, y: FlexTensor, mask: HashedMask) -> FlexTensor {

@@ -20,7 +20,7 @@ use super::{
     linear_cross_entropy::{self, Layer, LogitGradients},
     linear_r_drop,
     optional::{OptionalMask, OptionalTensor},
-    residual,
+    recurrence, residual,
     saved_state::{KernelBackend, SavedState, record},
 };
 use crate::{config, product_precision::ProductPrecision};
@@ -123,7 +123,28 @@ struct LayerNorm {
 
 impl SavedState<Flex, 3> for LayerNorm {
     fn gradients(self, dy: FlexTensor, _: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        layer_norm::backward(&self.x, &self.gamma, &dy, self.epsilon).map(Some)
+        layer_norm::backward(&self.x, &self.gamma, true, &dy, self.epsilon).map(Some)
+    }
+}
+
+/// Without a shift.
+impl SavedState<Flex, 2> for LayerNorm {
+    fn gradients(self, dy: FlexTensor, _: [bool; 2]) -> [Option<FlexTensor>; 2] {
+        let [dx, dgamma, _] = layer_norm::backward(&self.x, &self.gamma, false, &dy, self.epsilon);
+        [Some(dx), Some(dgamma)]
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Recurrence {
+    x: FlexTensor,
+    gates: FlexTensor,
+    states: FlexTensor,
+}
+
+impl SavedState<Flex, 2> for Recurrence {
+    fn gradients(self, dy: FlexTensor, _: [bool; 2]) -> [Option<FlexTensor>; 2] {
+        recurrence::backward(&self.x, &self.gates, &self.states, &dy).map(Some)
     }
 }
 
@@ -347,12 +368,29 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
         record::<Flex, C, _, 3>([q_node, k_node, v_node], state, y)
     }
 
-    fn layer_norm_kernel(x: Tracked, gamma: Tracked, beta: Tracked, epsilon: f32) -> Tracked {
-        let [(x, x_node), (gamma, gamma_node), (beta, beta_node)] =
-            [x, gamma, beta].map(Tracked::into_parts);
-        let [x, gamma, beta] = [x, gamma, beta].map(contiguous);
-        let y = layer_norm::forward(&x, &gamma, &beta, epsilon);
-        record::<Flex, C, _, 3>([x_node, gamma_node, beta_node], LayerNorm { x, gamma, epsilon }, y)
+    fn layer_norm_kernel(
+        x: Tracked,
+        gamma: Tracked,
+        beta: OptionalTensor<Self>,
+        epsilon: f32,
+    ) -> Tracked {
+        let [(x, x_node), (gamma, gamma_node)] = [x, gamma].map(Tracked::into_parts);
+        let [x, gamma] = [x, gamma].map(contiguous);
+        let (beta, beta_node) = beta.into_option().map(Tracked::into_parts).unzip();
+        let y = layer_norm::forward(&x, &gamma, beta.map(contiguous).as_ref(), epsilon);
+        let saved = LayerNorm { x, gamma, epsilon };
+        match beta_node {
+            Some(beta_node) => record::<Flex, C, _, 3>([x_node, gamma_node, beta_node], saved, y),
+            None => record::<Flex, C, _, 2>([x_node, gamma_node], saved, y),
+        }
+    }
+
+    fn recurrence_kernel(x: Tracked, gates: Tracked) -> Tracked {
+        let [(x, x_node), (gates, gates_node)] = [x, gates].map(Tracked::into_parts);
+        let [x, gates] = [x, gates].map(contiguous);
+        let states = recurrence::forward(&x, &gates);
+        let saved = Recurrence { x, gates, states: states.clone() };
+        record::<Flex, C, _, 2>([x_node, gates_node], saved, states)
     }
 
     fn residual_kernel(x: Tracked, y: Tracked, mask: HashedMask) -> Tracked {

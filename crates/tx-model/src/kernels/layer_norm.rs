@@ -1,30 +1,46 @@
-//! Layer normalization (Ba et al. 2016) and its backward pass.
+//! Layer normalization (Ba et al. 2016), RMSNorm (Zhang and Sennrich 2019), and their backward passes.
 
 use burn::backend::flex::FlexTensor;
 use tx_kernels::{
-    formulas::moments,
+    formulas::{moments, root_mean_square},
     rows::{MIN_SUMMED_ROWS, copy_pieces, per_piece, sum_in_order},
     vector::{sum_of, sum_of_two, vectorized},
 };
 
 use super::flex::{floats, rows, tensor};
 
-/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row.
+/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row; without `β`,
+/// `x / √(mean of squares + ε) · γ`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[.., width]`; `gamma` and `beta`: `[width]`; returns `[.., width]`
-pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor, epsilon: f32) -> FlexTensor {
+pub fn forward(
+    x: &FlexTensor,
+    gamma: &FlexTensor,
+    beta: Option<&FlexTensor>,
+    epsilon: f32,
+) -> FlexTensor {
     let [_, width] = rows(x);
-    let (gamma, beta) = (floats(gamma), floats(beta));
+    let (gamma, beta) = (floats(gamma), beta.map(floats));
     let (out, _) = copy_pieces(floats(x), width, per_piece(width), |_, rows| {
         vectorized(
             #[inline(always)]
             || {
                 for row in rows.chunks_exact_mut(width) {
-                    let (mean, scale) = moments(row, epsilon);
-                    for ((x, gamma), beta) in row.iter_mut().zip(gamma).zip(beta) {
-                        *x = (*x - mean) * scale * gamma + beta;
+                    match beta {
+                        Some(beta) => {
+                            let (mean, scale) = moments(row, epsilon);
+                            for ((x, gamma), beta) in row.iter_mut().zip(gamma).zip(beta) {
+                                *x = (*x - mean) * scale * gamma + beta;
+                            }
+                        }
+                        None => {
+                            let (_, scale) = root_mean_square(row, epsilon);
+                            for (x, gamma) in row.iter_mut().zip(gamma) {
+                                *x = *x * scale * gamma;
+                            }
+                        }
                     }
                 }
             },
@@ -36,10 +52,11 @@ pub fn forward(x: &FlexTensor, gamma: &FlexTensor, beta: &FlexTensor, epsilon: f
 /// Returns the gradients of `x`, `γ` and `β`.
 ///
 /// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var +
-/// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`.
+/// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`. Without a shift, `dx` has no `mean(g)`, and `dβ` has no meaning.
 pub fn backward(
     x: &FlexTensor,
     gamma: &FlexTensor,
+    has_shift: bool,
     dy: &FlexTensor,
     epsilon: f32,
 ) -> [FlexTensor; 3] {
@@ -56,7 +73,10 @@ pub fn backward(
             #[inline(always)]
             || {
                 for (x, dx) in input.chunks_exact(width).zip(dx.chunks_exact_mut(width)) {
-                    let (mean, scale) = moments(x, epsilon);
+                    let (mean, scale) = match has_shift {
+                        true => moments(x, epsilon),
+                        false => root_mean_square(x, epsilon),
+                    };
                     for ((g, weight), (dbeta, (dgamma, x))) in dx
                         .iter_mut()
                         .zip(weight)
@@ -66,7 +86,10 @@ pub fn backward(
                         *dbeta += *g;
                         *g *= weight;
                     }
-                    let mean_g = sum_of(dx, |g| g) / width as f32;
+                    let mean_g = match has_shift {
+                        true => sum_of(dx, |g| g) / width as f32,
+                        false => 0.0,
+                    };
                     let along =
                         sum_of_two(dx, x, |g, x| g * (x - mean)) * scale * scale / width as f32;
                     for (dx, x) in dx.iter_mut().zip(x) {

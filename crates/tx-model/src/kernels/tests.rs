@@ -130,7 +130,9 @@ fn empty_inputs_give_empty_results() {
     for shape in [[2, 0, 3], [0, 2, 3]] {
         let x = Tensor::<3>::empty(shape, &device).require_grad();
         let y = linear(x.clone(), square.clone(), Some(vector()), F32);
-        let y = layer_norm(y, vector(), vector(), EPSILON);
+        let y = layer_norm(y, vector(), Some(vector()), EPSILON);
+        let y = layer_norm(y, vector(), None, EPSILON);
+        let y = recurrence(y.clone(), y);
         let y = residual(x.clone(), activation(y, Activation::Relu, mask), mask);
         let [batch, len, width] = shape;
         let heads = Tensor::<4>::empty([batch, 1, len, width], &device).require_grad();
@@ -209,9 +211,29 @@ fn layer_norm_of_any_width() {
                 let [x, gamma, beta] = inputs else { unreachable!() };
                 // Away from zero, because the norm of a single feature would amplify rounding.
                 let x = shaped(x, [batch, len, width]) + 0.5;
-                flat(layer_norm(x, gamma.clone(), beta.clone(), epsilon))
+                flat(layer_norm(x, gamma.clone(), Some(beta.clone()), epsilon))
             });
+            // A single feature becomes its sign, and its gradient is a difference of equal numbers.
+            if width > 1 {
+                check("root mean square", &[batch * len * width, width], |inputs| {
+                    let [x, gamma] = inputs else { unreachable!() };
+                    let x = shaped(x, [batch, len, width]) + 0.5;
+                    flat(layer_norm(x, gamma.clone(), None, epsilon))
+                });
+            }
         }
+    }
+}
+
+#[test]
+fn recurrence_of_any_length() {
+    for [batch, len, width] in SHAPES {
+        let size = batch * len * width;
+        check("recurrence", &[size, size], |inputs| {
+            // Gates from 0.02 to 0.98.
+            let [x, gates] = [0, 1].map(|i: usize| shaped(&inputs[i], [batch, len, width]));
+            flat(recurrence(x, gates * 4.0))
+        });
     }
 }
 
@@ -385,7 +407,7 @@ fn gradients_agree_with_finite_differences() {
     let f = |inputs: &[Tensor<1>]| {
         let x = shaped(&inputs[0], [batch, len, width]);
         let ones = inputs[1].clone();
-        let y = layer_norm(x.clone(), ones.clone() + 1.0, ones, EPSILON);
+        let y = layer_norm(x.clone(), ones.clone() + 1.0, Some(ones), EPSILON);
         let heads = y.clone().reshape([batch, len, 2, width / 2]).swap_dims(1, 2);
         let y = mixed(heads.clone(), heads.clone(), heads, None, mask);
         let y = residual(x, y, mask);
@@ -439,7 +461,7 @@ fn flipped_inputs_are_copied() {
     check("layer norm, flipped", &[size, d_in, d_in], |inputs| {
         let [x, gamma, beta] = inputs else { unreachable!() };
         let x = shaped(x, [batch, len, d_in]).flip([1]) + 0.5;
-        flat(layer_norm(x, gamma.clone().flip([0]), beta.clone().flip([0]), EPSILON))
+        flat(layer_norm(x, gamma.clone().flip([0]), Some(beta.clone().flip([0])), EPSILON))
     });
     for mask in masks() {
         check("residual, activation and dropout, flipped", &[size, size], |inputs| {

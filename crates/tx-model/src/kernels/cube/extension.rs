@@ -39,7 +39,7 @@ pub trait CubeKernels: Backend {
     fn layer_norm_on_cube(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
+        #[extension_type] beta: OptionalTensor<Self>,
         epsilon: f32,
     ) -> FloatTensor<Self>;
 
@@ -85,11 +85,11 @@ impl CubeKernels for Cube {
     fn layer_norm_on_cube(
         x: CubeTensor,
         gamma: CubeTensor,
-        beta: CubeTensor,
+        beta: OptionalTensor<Self>,
         epsilon: f32,
     ) -> CubeTensor {
-        let [x, gamma, beta] = [x, gamma, beta].map(into_contiguous);
-        layer_norm::forward(x, gamma, beta, epsilon)
+        let [x, gamma] = [x, gamma].map(into_contiguous);
+        layer_norm::forward(x, gamma, beta.into_option().map(into_contiguous), epsilon)
     }
 
     fn residual_on_cube(x: CubeTensor, y: CubeTensor, rate: f64) -> CubeTensor {

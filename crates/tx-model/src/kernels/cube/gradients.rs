@@ -71,7 +71,15 @@ struct LayerNorm {
 
 impl SavedState<Cube, 3> for LayerNorm {
     fn gradients(self, dy: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
-        layer_norm::backward(self.x, self.gamma, dy, self.epsilon).map(Some)
+        layer_norm::backward(self.x, self.gamma, true, dy, self.epsilon).map(Some)
+    }
+}
+
+/// Without a shift.
+impl SavedState<Cube, 2> for LayerNorm {
+    fn gradients(self, dy: CubeTensor, _: [bool; 2]) -> [Option<CubeTensor>; 2] {
+        let [dx, dgamma, _] = layer_norm::backward(self.x, self.gamma, false, dy, self.epsilon);
+        [Some(dx), Some(dgamma)]
     }
 }
 
@@ -149,13 +157,22 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         record::<Cube, C, _, 3>([q_node, k_node, v_node], input, y)
     }
 
-    fn layer_norm_on_cube(x: Tracked, gamma: Tracked, beta: Tracked, epsilon: f32) -> Tracked {
-        let [(x, x_node), (gamma, gamma_node), (beta, beta_node)] =
-            [x, gamma, beta].map(Tracked::into_parts);
-        let [x, gamma, beta] = [x, gamma, beta].map(into_contiguous);
+    fn layer_norm_on_cube(
+        x: Tracked,
+        gamma: Tracked,
+        beta: OptionalTensor<Self>,
+        epsilon: f32,
+    ) -> Tracked {
+        let [(x, x_node), (gamma, gamma_node)] = [x, gamma].map(Tracked::into_parts);
+        let [x, gamma] = [x, gamma].map(into_contiguous);
+        let (beta, beta_node) = beta.into_option().map(Tracked::into_parts).unzip();
+        let beta = beta.map(into_contiguous);
         let y = layer_norm::forward(x.clone(), gamma.clone(), beta, epsilon);
-        let parents = [x_node, gamma_node, beta_node];
-        record::<Cube, C, _, 3>(parents, LayerNorm { x, gamma, epsilon }, y)
+        let saved = LayerNorm { x, gamma, epsilon };
+        match beta_node {
+            Some(beta_node) => record::<Cube, C, _, 3>([x_node, gamma_node, beta_node], saved, y),
+            None => record::<Cube, C, _, 2>([x_node, gamma_node], saved, y),
+        }
     }
 
     fn residual_on_cube(x: Tracked, y: Tracked, rate: f64) -> Tracked {

@@ -1,4 +1,4 @@
-//! Layer normalization (Ba et al. 2016) and its backward pass.
+//! Layer normalization (Ba et al. 2016), RMSNorm (Zhang and Sennrich 2019), and their backward passes.
 
 use burn::tensor::Shape;
 use burn_cubecl::{
@@ -14,18 +14,27 @@ const UNITS: usize = 64;
 /// Maximum number of groups of rows whose gradients of `γ` and `β` are added up first.
 const MAX_GROUPS: usize = 256;
 
-/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row.
+/// Computes `(x - mean) / √(variance + ε) · γ + β`, row by row; without `β`,
+/// `x / √(mean of squares + ε) · γ`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[.., width]`; `gamma` and `beta`: `[width]`; returns `[.., width]`; all contiguous
-pub fn forward(x: CubeTensor, gamma: CubeTensor, beta: CubeTensor, epsilon: f32) -> CubeTensor {
+pub fn forward(
+    x: CubeTensor,
+    gamma: CubeTensor,
+    beta: Option<CubeTensor>,
+    epsilon: f32,
+) -> CubeTensor {
     let [count, width] = rows(&x);
     let y = empty(&x, x.meta.shape().clone());
     if count * width == 0 {
         return y;
     }
     let dim = CubeDim::new_1d(UNITS as u32);
+    let has_shift = beta.is_some();
+    // A kernel has the same number of buffers with and without a shift.
+    let beta = beta.unwrap_or_else(|| gamma.clone());
     normalize::launch(
         &x.client.clone(),
         calculate_cube_count_elemwise(&x.client, count * UNITS, dim),
@@ -38,6 +47,7 @@ pub fn forward(x: CubeTensor, gamma: CubeTensor, beta: CubeTensor, epsilon: f32)
         epsilon,
         width,
         UNITS,
+        has_shift,
     );
     y
 }
@@ -45,8 +55,14 @@ pub fn forward(x: CubeTensor, gamma: CubeTensor, beta: CubeTensor, epsilon: f32)
 /// Returns the gradients of `x`, `γ` and `β`.
 ///
 /// With `x̂` the normalized row and `g = dy · γ`: `dx = (g - mean(g) - x̂ mean(g x̂)) / √(var +
-/// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`.
-pub fn backward(x: CubeTensor, gamma: CubeTensor, dy: CubeTensor, epsilon: f32) -> [CubeTensor; 3] {
+/// ε)`, `dγ = Σ dy x̂`, `dβ = Σ dy`. Without a shift, `dx` has no `mean(g)`, and `dβ` has no meaning.
+pub fn backward(
+    x: CubeTensor,
+    gamma: CubeTensor,
+    has_shift: bool,
+    dy: CubeTensor,
+    epsilon: f32,
+) -> [CubeTensor; 3] {
     let [count, width] = rows(&x);
     let dx = empty(&x, x.meta.shape().clone());
     let per_group = count.div_ceil(MAX_GROUPS).max(1);
@@ -69,13 +85,15 @@ pub fn backward(x: CubeTensor, gamma: CubeTensor, dy: CubeTensor, epsilon: f32) 
             epsilon,
             width,
             UNITS,
+            has_shift,
         );
     }
     let [dgamma, dbeta] = column_sums(parts);
     [dx, dgamma, dbeta]
 }
 
-/// Returns mean and `1 / √(variance + ε)` of a row that starts at `first`.
+/// Returns mean and `1 / √(variance + ε)` of a row that starts at `first`; without a shift, 0 and
+/// `1 / √(mean of squares + ε)`.
 #[cube]
 fn moments(
     x: &[f32],
@@ -83,15 +101,19 @@ fn moments(
     epsilon: f32,
     #[comptime] width: usize,
     #[comptime] units: usize,
+    #[comptime] has_shift: bool,
 ) -> (f32, f32) {
     let n = f32::cast_from(width);
-    let mut own = 0.0f32;
-    let mut i = UNIT_POS as usize;
-    while i < width {
-        own += x[first + i];
-        i += units;
+    let mut mean = 0.0f32;
+    if has_shift {
+        let mut own = 0.0f32;
+        let mut i = UNIT_POS as usize;
+        while i < width {
+            own += x[first + i];
+            i += units;
+        }
+        mean = sum_over_units(own, units) / n;
     }
-    let mean = sum_over_units(own, units) / n;
     let mut own = 0.0f32;
     let mut i = UNIT_POS as usize;
     while i < width {
@@ -114,15 +136,20 @@ fn normalize(
     epsilon: f32,
     #[comptime] width: usize,
     #[comptime] units: usize,
+    #[comptime] has_shift: bool,
 ) {
     if CUBE_POS >= count {
         terminate!();
     }
     let first = CUBE_POS * width;
-    let (mean, scale) = moments(x, first, epsilon, width, units);
+    let (mean, scale) = moments(x, first, epsilon, width, units, has_shift);
     let mut i = UNIT_POS as usize;
     while i < width {
-        y[first + i] = (x[first + i] - mean) * scale * gamma[i] + beta[i];
+        let mut scaled = (x[first + i] - mean) * scale * gamma[i];
+        if has_shift {
+            scaled += beta[i];
+        }
+        y[first + i] = scaled;
         i += units;
     }
 }
@@ -140,6 +167,7 @@ fn normalize_backward(
     epsilon: f32,
     #[comptime] width: usize,
     #[comptime] units: usize,
+    #[comptime] has_shift: bool,
 ) {
     let n = f32::cast_from(width);
     let part = CUBE_POS * 2 * width;
@@ -159,7 +187,7 @@ fn normalize_backward(
     }
     for row in start..end {
         let first = row * width;
-        let (mean, scale) = moments(x, first, epsilon, width, units);
+        let (mean, scale) = moments(x, first, epsilon, width, units, has_shift);
         let mut own_g = 0.0f32;
         let mut own_gx = 0.0f32;
         let mut i = UNIT_POS as usize;
@@ -173,7 +201,10 @@ fn normalize_backward(
             parts[part + width + i] += d;
             i += units;
         }
-        let mean_g = sum_over_units(own_g, units) / n;
+        let mut mean_g = 0.0f32;
+        if has_shift {
+            mean_g = sum_over_units(own_g, units) / n;
+        }
         let mean_gx = sum_over_units(own_gx, units) / n;
         let mut i = UNIT_POS as usize;
         while i < width {

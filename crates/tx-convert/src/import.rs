@@ -11,7 +11,7 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions};
+use tx_infer::{Languages, ModelTask, NewBundle, NewWeight, SearchOptions, Shortlist};
 use tx_model::{ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
@@ -34,7 +34,10 @@ mod transformers;
 mod tutorial;
 
 use weight_map::Weight;
-pub(crate) use weight_map::{ABSENT_BIAS, transpose};
+pub(crate) use weight_map::{ABSENT_BIAS, RowOrder, transpose};
+
+/// File of an imported shortlist in the folder of the bundle.
+pub const SHORTLIST: &str = "shortlist.safetensors";
 
 /// Format of a model to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub enum ImportFormat {
     TransformersMarian,
     /// Folder of `transformers` with `model_type` `m2m_100`: M2M-100 and NLLB.
     TransformersM2m100,
-    /// `.npz` of Marian, or a folder with one.
+    /// `.npz` or `.bin` of Marian, or a folder with one, such as a model of Firefox.
     Marian,
     /// Folder of CTranslate2 with `model.bin`, or a package of Argos Translate.
     CTranslate2,
@@ -171,6 +174,8 @@ pub struct Import {
     pub search: Option<SearchOptions>,
     /// Properties of the model that the import ignores, one line each.
     pub notes: Vec<String>,
+    /// Candidates of target tokens that belong to the model.
+    pub shortlist: Option<Shortlist>,
     /// Codes of the languages of a model with one pair.
     pub pair: Option<[String; 2]>,
     /// License of the model, as stated in its folder.
@@ -201,6 +206,7 @@ impl Import {
             languages: None,
             search: None,
             notes: Vec::new(),
+            shortlist: None,
             pair: None,
             unpacked: None,
             license: License::read(folder),
@@ -211,7 +217,8 @@ impl Import {
     }
 
     /// Reads the weights one by one and writes the bundle into the folder `output`, which is created
-    /// if necessary; a bundle there is replaced. An error of a weight leaves the folder as it was.
+    /// if necessary; a bundle there is replaced. An error of a weight leaves the folder as it was. A
+    /// shortlist becomes the file [`SHORTLIST`] in the folder.
     ///
     /// # Errors
     ///
@@ -243,8 +250,12 @@ impl Import {
         let saved = bundle.save(output);
         drop(bundle);
         match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(saved?),
+            Some(error) => return Err(error),
+            None => saved?,
+        }
+        match &self.shortlist {
+            Some(shortlist) => Ok(shortlist.save(output.join(SHORTLIST))?),
+            None => Ok(()),
         }
     }
 

@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 21] = [
+const MODELS: [&[&str]; 23] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -116,6 +116,12 @@ const MODELS: [&[&str]; 21] = [
         "marian/words/model.npz",
         "marian/words/vocab.de.yml",
         "marian/words/vocab.en.yml",
+    ],
+    &["marian/rms/decoder.yml", "marian/rms/model.npz", "marian/rms/vocab.spm"],
+    &[
+        "firefox/model.ende.intgemm.alphas.bin",
+        "firefox/lex.12.6.ende.s2t.bin",
+        "firefox/vocab.ende.spm",
     ],
     &["tutorial/first/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
     &["tutorial/last/tmodel_02.pt", "tutorial/tokenizer_en.json", "tutorial/tokenizer_it.json"],
@@ -347,7 +353,7 @@ fn ids_far_beyond_the_vocabulary_are_refused() {
     for (which, file, number, id) in [
         (4, "vocab.json", ": 5", "4294967295"),
         (4, "vocab.json", ": 5", "4294967290"),
-        (9, "tokenizer_en.json", "\"[EOS]\": 3", "2147483647"),
+        (11, "tokenizer_en.json", "\"[EOS]\": 3", "2147483647"),
     ] {
         let mut files = ORIGINALS[which].clone();
         let part = files.parts.iter_mut().find(|part| part.file == file).unwrap();

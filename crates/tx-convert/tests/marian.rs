@@ -1,5 +1,6 @@
 //! Models of Marian: translations, scores and log-probabilities as Marian gives them
-//! (`fixtures/marian/generate.py`), and export back.
+//! (`fixtures/marian/generate.py`), and export back. Models of Firefox: translations as those of
+//! `fxtranslate` (`fixtures/firefox/generate.py`).
 
 #![allow(
     clippy::unwrap_used,
@@ -13,20 +14,35 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tx_convert::{ConvertError, ExportFormat, ImportFormat, export::export, import::import};
-use tx_infer::{Bundle, Cancellation, Device, EarlyStopping, LengthNorm, SearchOptions};
-use tx_model::{NormPlacement, Tying};
+use tx_convert::{
+    ConvertError, ExportFormat, ImportFormat,
+    export::export,
+    import::{SHORTLIST, import},
+};
+use tx_infer::{
+    Bundle, Cancellation, Device, EarlyStopping, LengthNorm, SearchOptions, Shortlist, Translator,
+};
+use tx_model::{Autoregression, NormPlacement, Normalization, Tying};
 use tx_text::special::EOS;
 
-const MODELS: [&str; 3] = ["post", "pre", "words"];
+const MODELS: [&str; 5] = ["post", "pre", "words", "ssru", "rms"];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/marian")
 }
 
+/// Model in the format of Firefox.
+fn firefox() -> PathBuf {
+    fixtures().with_file_name("firefox")
+}
+
 fn copy(name: &str) -> TempDir {
+    copy_of(&fixtures().join(name))
+}
+
+fn copy_of(model: &Path) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for entry in fs::read_dir(fixtures().join(name)).unwrap() {
+    for entry in fs::read_dir(model).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
@@ -96,18 +112,105 @@ fn translations_are_those_of_marian() {
     }
 }
 
+/// The same translations with 8-bit weights, without and with the shortlist. `fxtranslate` also
+/// quantizes the activations.
+#[test]
+fn translations_of_firefox_are_those_of_fxtranslate() {
+    let cases: Value =
+        serde_json::from_slice(&fs::read(firefox().join("cases.json")).unwrap()).unwrap();
+    let (output, bundle) = bundle(&firefox());
+    let search = bundle.search.clone().unwrap();
+    assert_eq!((search.beam, search.max_len_ratio, search.max_len_extra), (1, 2.0, 0));
+    assert_eq!(bundle.config.autoregression, Autoregression::Ssru);
+    let shortlist = Shortlist::open(output.path().join(SHORTLIST)).unwrap();
+    let plain = Translator::open(output.path(), &Device::Cpu).unwrap();
+    let limited = plain.clone().with_shortlist(shortlist).unwrap();
+    for case in cases.as_array().unwrap() {
+        for (translator, key) in [(&plain, "translation"), (&limited, "with_shortlist")] {
+            let source = case["source"].as_str().unwrap();
+            let found = translator.translate(source).unwrap();
+            // Both programs remove spaces around a translation.
+            assert_eq!(found.text.trim(), case[key].as_str().unwrap().trim(), "{key}: {source}");
+        }
+    }
+}
+
+#[test]
+fn files_of_firefox_are_found_by_content() {
+    let refused = |change: &dyn Fn(&Path)| {
+        let folder = copy_of(&firefox());
+        change(folder.path());
+        import(folder.path(), None).unwrap_err().to_string()
+    };
+    let (model, lex) = ("model.ende.intgemm.alphas.bin", "lex.12.6.ende.s2t.bin");
+    let changed = |name: &'static str, byte: usize| {
+        move |folder: &Path| {
+            let mut bytes = fs::read(folder.join(name)).unwrap();
+            let at = byte.min(bytes.len() - 1);
+            bytes[at] ^= 1;
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    };
+    let rename = |from: &'static str, to: &'static str| {
+        move |folder: &Path| fs::rename(folder.join(from), folder.join(to)).unwrap()
+    };
+    for (change, problem) in [
+        (&changed(lex, 30) as &dyn Fn(&Path), "checksum"),
+        (&changed(lex, 40), "not those of its lists"),
+        (
+            &|folder| {
+                fs::remove_file(folder.join(model)).unwrap();
+                fs::write(folder.join("model.ende.bin.gz"), b"\x1f\x8b").unwrap();
+            },
+            "`model.ende.bin.gz` is compressed",
+        ),
+        (&rename("vocab.ende.spm", "pieces"), "no vocabulary"),
+        (
+            &|folder| fs::copy(folder.join(lex), folder.join("b.bin")).map(|_| ()).unwrap(),
+            "several shortlists",
+        ),
+        (
+            &|folder| fs::copy(folder.join(model), folder.join("b.bin")).map(|_| ()).unwrap(),
+            "several models",
+        ),
+    ] {
+        let found = refused(change);
+        assert!(found.contains(problem), "{problem}: {found}");
+    }
+    let error = import(&firefox().join(lex), None).unwrap_err().to_string();
+    assert!(error.contains("shortlist"), "{error}");
+    // The file alone, under any name, and vocabularies of both sides.
+    let folder = copy_of(&firefox());
+    let at = |name: &str| folder.path().join(name);
+    fs::rename(at(model), at("model.bin")).unwrap();
+    fs::copy(at("vocab.ende.spm"), at("srcvocab.ende.spm")).unwrap();
+    fs::rename(at("vocab.ende.spm"), at("trgvocab.ende.spm")).unwrap();
+    for from in [folder.path(), &at("model.bin")] {
+        assert_eq!(import(from, None).unwrap().format, ImportFormat::Marian);
+    }
+}
+
 #[test]
 fn the_configuration_is_that_of_the_model() {
     for (name, norm, tying) in [
         ("post", NormPlacement::Post, Tying::All),
         ("pre", NormPlacement::Pre, Tying::All),
         ("words", NormPlacement::Post, Tying::None),
+        ("ssru", NormPlacement::Post, Tying::All),
+        ("rms", NormPlacement::Pre, Tying::All),
     ] {
         let found = import(&fixtures().join(name), None).unwrap();
         assert_eq!(found.format, ImportFormat::Marian);
         assert_eq!((found.config.norm, found.config.tying), (norm, tying));
         assert_eq!((found.config.encoder_layers, found.config.decoder_layers), (1, 2));
         assert_eq!(found.config.norm_epsilon, 1e-6);
+        let (autoregression, normalization) = match name {
+            "ssru" => (Autoregression::Ssru, Normalization::Layer),
+            "rms" => (Autoregression::Ssru, Normalization::Rms),
+            _ => (Autoregression::SelfAttention, Normalization::Layer),
+        };
+        assert_eq!(found.config.autoregression, autoregression);
+        assert_eq!(found.config.normalization, normalization);
         let search = found.search.unwrap();
         assert_eq!((search.beam, search.early_stopping), (4, EarlyStopping::Narrowing));
         assert_eq!((search.length_norm, search.length_penalty), (LengthNorm::Power, 1.0));
@@ -135,7 +238,8 @@ fn weights(bundle: &Bundle) -> Vec<(String, Vec<f32>)> {
 /// with its newer layers.
 #[test]
 fn an_exported_model_is_imported_again() {
-    for name in MODELS {
+    // The newer layers, which the export uses for pre-norm, have no recurrent decoder.
+    for name in MODELS.into_iter().filter(|name| *name != "rms") {
         let (_output, first) = bundle(&fixtures().join(name));
         let parent = tempfile::tempdir().unwrap();
         let exported = parent.path().join("marian");
@@ -185,7 +289,21 @@ fn properties_that_marian_has_not_are_named() {
         problems
     };
     type Change = &'static dyn Fn(&mut Bundle);
-    let changes: [(Change, &str); 12] = [
+    let changes: [(Change, &str); 14] = [
+        (
+            &|bundle| {
+                bundle.config.norm = NormPlacement::Pre;
+                bundle.config.normalization = Normalization::Rms;
+            },
+            "`normalization` = \"rms\"",
+        ),
+        (
+            &|bundle| {
+                bundle.config.norm = NormPlacement::Pre;
+                bundle.config.autoregression = Autoregression::Ssru;
+            },
+            "`autoregression` = \"ssru\"",
+        ),
         (&|bundle| bundle.config.norm = NormPlacement::SublayerOutput, "`norm`"),
         (&|bundle| bundle.config.activation = Activation::Gated, "`activation`"),
         (&|bundle| bundle.config.embedding_scale = EmbeddingScale::None, "`embedding_scale`"),
@@ -281,6 +399,9 @@ fn mutated_files_do_not_panic() {
         ("post", "decoder.yml"),
         ("words", "model.npz"),
         ("words", "vocab.en.yml"),
+        ("ssru", "model.npz"),
+        ("../firefox", "model.ende.intgemm.alphas.bin"),
+        ("../firefox", "lex.12.6.ende.s2t.bin"),
     ];
     for (name, file) in files {
         let folder = copy(name);

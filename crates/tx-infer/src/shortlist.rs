@@ -37,6 +37,36 @@ pub struct Shortlist {
 }
 
 impl Shortlist {
+    /// Creates a shortlist for models with these tokenizers: candidates of every source, and those of each
+    /// source token in the order of the ids. Ids of targets that do not exist are left out.
+    pub fn new(
+        tokenizers: &Tokenizers,
+        frequent: Vec<u32>,
+        candidates: impl IntoIterator<Item = Vec<u32>>,
+    ) -> Self {
+        let (sources, targets) = (tokenizers.source.vocab_size(), tokenizers.target.vocab_size());
+        let in_order = |mut list: Vec<u32>| {
+            list.retain(|&id| (id as usize) < targets);
+            list.sort_unstable();
+            list.dedup();
+            list
+        };
+        let mut all = Vec::new();
+        let mut offsets = vec![0];
+        let lists = candidates.into_iter().chain(std::iter::repeat_with(Vec::new));
+        for list in lists.take(sources) {
+            all.extend(in_order(list));
+            // So many candidates would be larger than the largest file.
+            offsets.push(all.len() as u32);
+        }
+        Self {
+            vocabulary_sha256: vocabulary_hash(tokenizers),
+            frequent: in_order(frequent),
+            offsets,
+            candidates: all,
+        }
+    }
+
     /// Returns the number of source tokens.
     pub fn source_tokens(&self) -> usize {
         self.offsets.len().saturating_sub(1)

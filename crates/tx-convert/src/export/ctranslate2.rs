@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use serde_json::json;
 use tx_infer::Bundle;
-use tx_model::{DecoderStart, NormPlacement, Positions};
+use tx_model::{Autoregression, DecoderStart, NormPlacement, Positions};
 use tx_text::{
     Tokenizer,
     special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
@@ -73,6 +73,11 @@ fn problems(bundle: &Bundle) -> Vec<String> {
         NormPlacement::Pre | NormPlacement::Post | NormPlacement::PostFinal => {}
         NormPlacement::SublayerOutput => problems
             .push("`norm` = \"sublayer-output\": CTranslate2 has \"pre\" and \"post\"".to_owned()),
+    }
+    match bundle.config.autoregression {
+        Autoregression::SelfAttention => {}
+        Autoregression::Ssru => problems
+            .push("`autoregression` = \"ssru\": CTranslate2 has self-attention only".to_owned()),
     }
     match bundle.config.positions {
         Positions::Sinusoidal | Positions::Learned | Positions::Rotary | Positions::None => {}

@@ -20,8 +20,8 @@
 
 use tx_infer::{Bundle, LanguagePlacement, LengthNorm};
 use tx_model::{
-    Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
-    SinusoidFormula, SinusoidLayout, Tying,
+    Activation, Autoregression, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement,
+    Normalization, Positions, SinusoidFormula, SinusoidLayout, Tying,
 };
 use tx_text::Ends;
 
@@ -60,6 +60,8 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
         vocabularies: [source.len(), target.len()],
         activation: config.activation,
         norm: config.norm,
+        normalization: config.normalization,
+        autoregression: config.autoregression,
         tying: match config.tying {
             Tying::All => Tied::All,
             Tying::Decoder => Tied::Decoder,
@@ -77,6 +79,7 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
             layers,
             activation: config.activation,
             pre_norm: config.norm == NormPlacement::Pre,
+            normalization: config.normalization,
         },
         orders: &vocabularies.orders,
     };
@@ -163,17 +166,32 @@ fn problems(bundle: &Bundle) -> Vec<String> {
 /// The implementation that computes the model.
 fn layers(bundle: &Bundle, problems: &mut Vec<String>) -> Layers {
     let ModelConfig { norm, norm_epsilon, activation, .. } = bundle.config;
+    let ModelConfig { autoregression, normalization, .. } = bundle.config;
     // The difference of the two epsilons is far below the variances of the features.
     if ![Layers::Legacy, Layers::New].map(Layers::norm_epsilon).contains(&norm_epsilon) {
         problems.push(format!("`norm_epsilon` = {norm_epsilon}: Marian has 1e-6 and 1e-5"));
     }
-    match (norm, activation) {
+    let layers = match (norm, activation) {
         (NormPlacement::Pre, _) | (_, Activation::Gelu) => Layers::New,
         (
             NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput,
             Activation::Relu | Activation::Swish | Activation::Gated,
         ) => Layers::Legacy,
+    };
+    let has = "Marian has it with `norm` = \"post\" and `activation` \"relu\" or \"swish\"";
+    match (layers, autoregression) {
+        (Layers::Legacy, _) | (_, Autoregression::SelfAttention) => {}
+        (Layers::New, Autoregression::Ssru) => {
+            problems.push(format!("`autoregression` = \"ssru\": {has}"));
+        }
     }
+    match (layers, normalization) {
+        (Layers::Legacy, _) | (_, Normalization::Layer) => {}
+        (Layers::New, Normalization::Rms) => {
+            problems.push(format!("`normalization` = \"rms\": {has}"));
+        }
+    }
+    layers
 }
 
 /// Content of `decoder.yml`.

@@ -19,8 +19,8 @@
 use serde_json::{Value, json};
 use tx_infer::{Bundle, EarlyStopping, LengthNorm, SearchOptions, TaskKind};
 use tx_model::{
-    Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions,
-    SinusoidFormula, Tying,
+    Activation, Autoregression, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement,
+    Normalization, Positions, SinusoidFormula, Tying,
 };
 use tx_text::special::{BOS, EOS, PAD};
 
@@ -54,6 +54,7 @@ fn pretty(value: &Value) -> String {
 fn problems(bundle: &Bundle) -> Vec<String> {
     let ModelConfig { norm, norm_epsilon, positions, sinusoids, activation, .. } = bundle.config;
     let ModelConfig { tying, embedding_scale, decoder_start, .. } = bundle.config;
+    let ModelConfig { autoregression, normalization, .. } = bundle.config;
     let mut problems = Vec::new();
     match (norm, tying) {
         (NormPlacement::Post, Tying::None | Tying::Decoder | Tying::All)
@@ -72,6 +73,14 @@ fn problems(bundle: &Bundle) -> Vec<String> {
     }
     if norm_epsilon != NORM_EPSILON {
         problems.push(format!("`norm_epsilon` = {norm_epsilon}, supported is {NORM_EPSILON}"));
+    }
+    match autoregression {
+        Autoregression::SelfAttention => {}
+        Autoregression::Ssru => problems.push("`autoregression` = \"ssru\"".to_owned()),
+    }
+    match normalization {
+        Normalization::Layer => {}
+        Normalization::Rms => problems.push("`normalization` = \"rms\"".to_owned()),
     }
     match positions {
         Positions::Sinusoidal => {}

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     error::ConvertError,
+    marian::{binary, binary_shortlist},
     source_files::{SourceFiles, regular_file},
 };
 
@@ -39,14 +40,23 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     if !from.is_dir() {
         return match Content::of(from)? {
             Content::PyTorch if Package::is_file(from) => Ok(ImportFormat::CTranslate2),
-            Content::Npz => Ok(ImportFormat::Marian),
+            Content::Npz | Content::MarianBinary => Ok(ImportFormat::Marian),
             Content::PyTorch => Ok(of_pytorch(from)),
+            Content::MarianShortlist => Err(unknown(
+                "it is a shortlist of Marian; import the folder of its model".to_owned(),
+            )),
             Content::Other => Err(unknown(
-                "it is no `.npz`, no file of PyTorch and no package of Argos Translate".to_owned(),
+                "it is no `.npz` or `.bin` of Marian, no file of PyTorch and no package of Argos \
+                 Translate"
+                    .to_owned(),
             )),
         };
     }
-    if from.join(MODEL).is_file() || Package::is_folder(from) {
+    let model = from.join(MODEL);
+    if model.is_file() && Content::of(&model)? == Content::MarianBinary {
+        return Ok(ImportFormat::Marian);
+    }
+    if model.is_file() || Package::is_folder(from) {
         return Ok(ImportFormat::CTranslate2);
     }
     let config = from.join("config.json");
@@ -64,12 +74,23 @@ pub(super) fn detect(from: &Path) -> Result<ImportFormat, ConvertError> {
     }
     let contents: Vec<Content> =
         files(from)?.iter().map(|path| Content::of(path)).collect::<Result<_, _>>()?;
-    if contents.contains(&Content::Npz) {
+    if contents.contains(&Content::Npz) || contents.contains(&Content::MarianBinary) {
         Ok(ImportFormat::Marian)
     } else if contents.contains(&Content::PyTorch) {
         Ok(of_pytorch(&checkpoint(from, &mut Vec::new())?))
     } else {
-        Err(unknown("it has no `config.json`, no `model.bin`, no `.npz` and no `.pt`".to_owned()))
+        let packed = files(from)?.into_iter().find_map(|path| {
+            let name = path.file_name()?.to_str()?.to_owned();
+            [".bin.gz", ".bin.zst", ".bin.xz"].iter().any(|end| name.ends_with(end)).then_some(name)
+        });
+        Err(unknown(match packed {
+            Some(name) => format!("`{name}` is compressed; unpack the files of the model"),
+            None => {
+                "it has no `config.json`, no `model.bin`, no `.npz`, no `.bin` of Marian and no \
+                     `.pt`"
+                    .to_owned()
+            }
+        }))
     }
 }
 
@@ -89,6 +110,10 @@ fn of_pytorch(checkpoint: &Path) -> ImportFormat {
 pub(super) enum Content {
     /// Archive of numpy arrays.
     Npz,
+    /// Binary model of Marian.
+    MarianBinary,
+    /// Binary shortlist of Marian.
+    MarianShortlist,
     /// File written by `torch.save`.
     PyTorch,
     /// Another kind.
@@ -113,6 +138,12 @@ impl Content {
         let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
         read.map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
         if !start.starts_with(b"PK\x03\x04") {
+            if binary::is_binary(&start) {
+                return Ok(Self::MarianBinary);
+            }
+            if binary_shortlist::is_shortlist(&start) {
+                return Ok(Self::MarianShortlist);
+            }
             // The pickle of `torch.save` before version 1.6 starts with its protocol.
             let is_pickle = start.starts_with(b"\x80") && has_weights_name(path);
             return Ok(if is_pickle { Self::PyTorch } else { Self::Other });

@@ -1,4 +1,5 @@
-//! Import of Transformers of Marian: an `.npz`, or a folder with one, `decoder.yml` and vocabularies.
+//! Import of Transformers of Marian: an `.npz` or a `.bin`, or a folder with one, `decoder.yml` and
+//! vocabularies, as Firefox's models also with a shortlist.
 //!
 //! The weights have the orientation of the bundle. Only the rows of the vocabulary are permuted,
 //! because the bundle has its special tokens at fixed ids.
@@ -12,7 +13,8 @@ use tx_model::{
 use tx_text::{Ends, Tokenizers};
 
 use super::{
-    Import, ImportFormat,
+    Import, ImportFormat, SHORTLIST,
+    detect::Content,
     side_tokens::division_note,
     weight_map::{RowOrder, WeightMap},
 };
@@ -21,6 +23,7 @@ use crate::{
     marian::{
         archive::Archive,
         array_names::{ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, PROJECTION, PROJECTION_ROWS},
+        binary_shortlist::BinaryShortlist,
         flat_yaml::FlatYaml,
         options::{ModelOptions, Tied},
     },
@@ -85,10 +88,22 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
         target: target.tokenizer(Ends::BOTH)?,
     };
     let mut import = Import::new(ImportFormat::Marian, from, &files, config, tokenizers, weights);
-    let (search, notes) = search::read(found.decoder.as_ref(), suppressed)?;
+    let (search, notes) = match (&found.decoder, Content::of(&found.model)?) {
+        (None, Content::MarianBinary) => (search::of_firefox(suppressed), Vec::new()),
+        (decoder, _) => search::read(decoder.as_ref(), suppressed)?,
+    };
     import.search = Some(search);
     import.notes = notes;
     import.notes.extend(division);
+    if let Some(path) = &found.shortlist {
+        let shared = found.vocabularies[0] == found.vocabularies[1];
+        let lists = BinaryShortlist::parse(&files.bytes(path)?)
+            .map_err(|problem| ConvertError::File { path: path.clone(), problem })?;
+        import.shortlist = Some(lists.convert(&orders, shared, &import.tokenizers));
+        import.notes.push(format!(
+            "the shortlist of the model is `{SHORTLIST}` in the bundle; translate with it by `--shortlist`"
+        ));
+    }
     Ok(import)
 }
 
@@ -102,7 +117,9 @@ fn config(options: &ModelOptions) -> ModelConfig {
         decoder_layers,
         max_len: MAX_LEN,
         norm: options.norm,
+        normalization: options.normalization,
         norm_epsilon: options.layers.norm_epsilon(),
+        autoregression: options.autoregression,
         positions: Positions::Sinusoidal,
         sinusoids: Sinusoids {
             layout: SinusoidLayout::Halves,
@@ -147,6 +164,7 @@ fn add_weights(
         layers: options.layers,
         activation: options.activation,
         pre_norm: options.norm == NormPlacement::Pre,
+        normalization: options.normalization,
     };
     for weight in config.weight_shapes(vocab) {
         if let Some(array) = names.name(&weight.name) {

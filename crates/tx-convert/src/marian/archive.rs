@@ -1,5 +1,6 @@
-//! Archives of numpy arrays, `.npz`, as Marian writes and reads them: a zip archive of uncompressed
-//! `.npy` files.
+//! Arrays and options of a model, from an archive of numpy arrays, `.npz`, or from a binary model.
+//!
+//! Marian's archive is a zip archive of uncompressed `.npy` files.
 //!
 //! The headers of the arrays are parsed here, because the parser of `npyz` is recursive and its
 //! product of the dimensions overflows, neither of which is acceptable for untrusted files.
@@ -13,6 +14,7 @@ use std::{
 
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
+use super::binary;
 use crate::{
     error::ConvertError,
     source_files::regular_file,
@@ -30,7 +32,7 @@ const MOST_DIMENSIONS: usize = 8;
 /// Start of an array: magic string and version 1.0.
 const MAGIC: &[u8; 8] = b"\x93NUMPY\x01\x00";
 
-/// An archive of a model.
+/// Content of a file of a model.
 pub(crate) struct Archive {
     /// Arrays, without the options.
     pub(crate) tensors: Tensors,
@@ -47,8 +49,13 @@ impl Archive {
     pub(crate) fn open(path: &Path) -> Result<Self, ConvertError> {
         let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
         let mut left = regular_file(path)?;
-        let file = File::open(path)
-            .map_err(|source| ConvertError::Read { path: path.to_owned(), source })?;
+        let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
+        let mut start = Vec::new();
+        let file = File::open(path).map_err(read_error)?;
+        (&file).take(32).read_to_end(&mut start).map_err(read_error)?;
+        if binary::is_binary(&start) {
+            return binary::open(path);
+        }
         let mut archive = ZipArchive::new(file).map_err(|error| problem(error.to_string()))?;
         let mut tensors = Vec::new();
         let mut options = None;

@@ -1,6 +1,6 @@
 //! Names of arrays in Marian for the weights of a bundle.
 
-use tx_model::Activation;
+use tx_model::{Activation, Normalization};
 
 use super::options::Layers;
 
@@ -13,6 +13,8 @@ pub(crate) struct ArrayNames {
     pub(crate) activation: Activation,
     /// Whether norms are in front of each sub-layer.
     pub(crate) pre_norm: bool,
+    /// Normalization, whose weights have different names.
+    pub(crate) normalization: Normalization,
 }
 
 /// Bias of the logits.
@@ -47,7 +49,7 @@ impl ArrayNames {
 
     fn final_norm(self, side: &str, kind: &str) -> Option<String> {
         Some(match self.layers {
-            Layers::Legacy => format!("{side}_top_ln_{}", scale(kind)?),
+            Layers::Legacy => format!("{side}_top_{}", self.scale(kind)?),
             Layers::New => format!("{}->postprocessor->norm->{}", stack(side), weight(kind)?),
         })
     }
@@ -64,12 +66,15 @@ impl ArrayNames {
         let layer = layer + 1;
         let suffix = if self.pre_norm { "_pre" } else { "" };
         Some(match (block, part) {
-            (Block::FeedForward, "norm") => {
-                format!("{side}_l{layer}_ffn_ffn_ln_{}{suffix}", scale(kind)?)
-            }
             (_, "norm") => {
-                let block = block.legacy();
-                format!("{side}_l{layer}_{block}_Wo_ln_{}{suffix}", scale(kind)?)
+                let place = match (block, self.pre_norm) {
+                    (Block::FeedForward, _) => "ffn_ffn",
+                    (Block::SelfAttention, _) => "self_Wo",
+                    (Block::CrossAttention, _) => "context_Wo",
+                    (Block::Ssru, true) => "rnn",
+                    (Block::Ssru, false) => "rnn_ffn",
+                };
+                format!("{side}_l{layer}_{place}_{}{suffix}", self.scale(kind)?)
             }
             _ => {
                 let letter = match kind {
@@ -105,6 +110,7 @@ impl ArrayNames {
             (_, Block::SelfAttention) => "autoRegressiveBlock",
             (_, Block::CrossAttention) => "crossAttentionBlock",
             (_, Block::FeedForward) => "filterBlock",
+            (_, Block::Ssru) => return None,
         };
         let place = match (block, part) {
             (_, "norm") if self.pre_norm => "preprocessor->norm".to_owned(),
@@ -117,13 +123,23 @@ impl ArrayNames {
             (Block::CrossAttention, _) => {
                 format!("crossAttention->{}Proj", projection(block, part)?)
             }
-            (Block::FeedForward, _) => return None,
+            (Block::FeedForward | Block::Ssru, _) => return None,
         };
         Some(format!(
             "{}->layers->at({layer})->as<marian::nn::{layer_type}>()->{member}->{place}->{}",
             stack(side),
             weight(kind)?
         ))
+    }
+
+    /// Weight of a norm in the names of `transformer`.
+    fn scale(self, kind: &str) -> Option<&'static str> {
+        match (kind, self.normalization) {
+            ("gamma", Normalization::Layer) => Some("ln_scale"),
+            ("beta", Normalization::Layer) => Some("ln_bias"),
+            ("gamma", Normalization::Rms) => Some("rms_scale"),
+            _ => None,
+        }
     }
 
     /// Linear, activation and dropout are one layer with ReLU, and three with other functions.
@@ -152,6 +168,7 @@ enum Block {
     SelfAttention,
     CrossAttention,
     FeedForward,
+    Ssru,
 }
 
 impl Block {
@@ -161,6 +178,7 @@ impl Block {
             "self_attention" => Some(Self::SelfAttention),
             "cross_attention" => Some(Self::CrossAttention),
             "feed_forward" => Some(Self::FeedForward),
+            "ssru" => Some(Self::Ssru),
             _ => None,
         }
     }
@@ -170,6 +188,7 @@ impl Block {
             Self::SelfAttention => "self",
             Self::CrossAttention => "context",
             Self::FeedForward => "ffn",
+            Self::Ssru => "rnn",
         }
     }
 }
@@ -177,6 +196,9 @@ impl Block {
 fn projection(block: Block, part: &str) -> Option<&'static str> {
     match (block, part) {
         (Block::FeedForward, _) => None,
+        (Block::Ssru, "candidate") => Some(""),
+        (Block::Ssru, "gate") => Some("f"),
+        (Block::Ssru, _) => None,
         (_, "query") => Some("q"),
         (_, "key") => Some("k"),
         (_, "value") => Some("v"),
@@ -189,14 +211,6 @@ fn stack(side: &str) -> &'static str {
     match side {
         "encoder" => "TransformerBatchEncoder->encoder",
         _ => "TransformerBatchDecoder->decoder",
-    }
-}
-
-fn scale(kind: &str) -> Option<&'static str> {
-    match kind {
-        "gamma" => Some("scale"),
-        "beta" => Some("bias"),
-        _ => None,
     }
 }
 
@@ -217,7 +231,7 @@ mod tests {
     use super::*;
 
     fn names(layers: Layers, activation: Activation, pre_norm: bool) -> ArrayNames {
-        ArrayNames { layers, activation, pre_norm }
+        ArrayNames { layers, activation, pre_norm, normalization: Normalization::Layer }
     }
 
     /// Names in files written by Marian 1.12.42.
@@ -225,6 +239,7 @@ mod tests {
     fn names_of_both_implementations() {
         let post = names(Layers::Legacy, Activation::Swish, false);
         let pre = names(Layers::Legacy, Activation::Swish, true);
+        let rms = ArrayNames { normalization: Normalization::Rms, ..post };
         let relu = names(Layers::New, Activation::Relu, true);
         let swish = names(Layers::New, Activation::Swish, false);
         for (names, weight, expected) in [
@@ -235,6 +250,12 @@ mod tests {
                 "decoder.layers.2.cross_attention_residual.norm.gamma",
                 "decoder_l3_context_Wo_ln_scale",
             ),
+            (post, "decoder.layers.0.ssru.candidate.weight", "decoder_l1_rnn_W"),
+            (post, "decoder.layers.1.ssru.gate.weight", "decoder_l2_rnn_Wf"),
+            (post, "decoder.layers.0.ssru.gate.bias", "decoder_l1_rnn_bf"),
+            (post, "decoder.layers.0.ssru_residual.norm.gamma", "decoder_l1_rnn_ffn_ln_scale"),
+            (rms, "decoder.layers.0.ssru_residual.norm.gamma", "decoder_l1_rnn_ffn_rms_scale"),
+            (pre, "decoder.layers.0.ssru_residual.norm.beta", "decoder_l1_rnn_ln_bias_pre"),
             (pre, "encoder.layers.0.feed_forward.inner.weight", "encoder_l1_ffn_W1"),
             (pre, "encoder.layers.0.feed_forward.outer.bias", "encoder_l1_ffn_b2"),
             (

@@ -1,6 +1,6 @@
 //! Options of a Transformer of Marian, which are stored in the array `special:model.yml`.
 
-use tx_model::{Activation, NormPlacement};
+use tx_model::{Activation, Autoregression, NormPlacement, Normalization};
 
 use super::flat_yaml::{FlatYaml, Value};
 
@@ -21,8 +21,12 @@ pub(crate) struct ModelOptions {
     pub(crate) vocabularies: [usize; 2],
     /// Activation function of the feed-forward layer.
     pub(crate) activation: Activation,
-    /// Order of layer normalization and residual sum.
+    /// Order of normalization and residual sum.
     pub(crate) norm: NormPlacement,
+    /// Normalization of the features.
+    pub(crate) normalization: Normalization,
+    /// First sub-layer of a decoder layer.
+    pub(crate) autoregression: Autoregression,
     /// Matrices that are shared.
     pub(crate) tying: Tied,
     /// Whether the logits have a bias.
@@ -71,12 +75,11 @@ pub(crate) enum Tied {
 }
 
 /// Options with the value that tx supports, and the default of Marian.
-const FIXED: [(&str, &str); 16] = [
+const FIXED: [(&str, &str); 15] = [
     ("factors-dim-emb", "0"),
     ("lemma-dim-emb", "0"),
     ("right-left", "false"),
     ("transformer-attention-mask", "default"),
-    ("transformer-decoder-autoreg", "self-attention"),
     ("transformer-disable-position-embeddings", "false"),
     ("transformer-ffn-depth", "2"),
     ("transformer-no-affine", "false"),
@@ -92,14 +95,13 @@ const FIXED: [(&str, &str); 16] = [
 
 /// Options of other kinds of models, of training, or of no effect with the supported values of the
 /// others. Those that start with one of [`IGNORED_PREFIXES`] are ignored too.
-const IGNORED: [&str; 21] = [
+const IGNORED: [&str; 19] = [
     "best-deep",
     "dim-rnn",
     "dropout-rnn",
     "dropout-src",
     "dropout-trg",
     "factors-combine",
-    "layer-normalization",
     "lemma-dependency",
     "max-length",
     "separator-symbol",
@@ -113,7 +115,6 @@ const IGNORED: [&str; 21] = [
     "transformer-dropout-attention",
     "transformer-dropout-ffn",
     "transformer-guided-alignment-layer",
-    "transformer-rnn-projection",
 ];
 
 /// Starts of the names of options without effect on a Transformer, and the version of Marian.
@@ -121,7 +122,7 @@ const IGNORED_PREFIXES: [&str; 7] =
     ["bert-", "char-", "comet-", "dec-cell", "enc-cell", "transformer-aan-", "version"];
 
 /// Options that [`ModelOptions::read`] reads by name.
-const READ: [&str; 21] = [
+const READ: [&str; 24] = [
     "type",
     "dim-emb",
     "dim-vocabs",
@@ -129,12 +130,14 @@ const READ: [&str; 21] = [
     "dec-depth",
     "enc-type",
     "input-types",
+    "layer-normalization",
     "output-omit-bias",
     "tied-embeddings",
     "tied-embeddings-all",
     "tied-embeddings-src",
     "transformer-heads",
     "transformer-dim-ffn",
+    "transformer-decoder-autoreg",
     "transformer-decoder-dim-ffn",
     "transformer-decoder-ffn-depth",
     "transformer-ffn-activation",
@@ -142,6 +145,7 @@ const READ: [&str; 21] = [
     "transformer-postprocess",
     "transformer-postprocess-top",
     "transformer-postprocess-emb",
+    "transformer-rnn-projection",
     "transformer-tied-layers",
 ];
 
@@ -169,6 +173,7 @@ impl ModelOptions {
         let d_ff = reader.count("transformer-dim-ffn", None);
         reader.count_or_zero("transformer-decoder-dim-ffn", d_ff);
         reader.count_or_zero("transformer-decoder-ffn-depth", 2);
+        let (norm, normalization) = reader.norm(layers);
         let options = Self {
             layers,
             d_model: reader.count("dim-emb", None),
@@ -177,7 +182,9 @@ impl ModelOptions {
             depths: [reader.count("enc-depth", None), reader.count("dec-depth", None)],
             vocabularies: reader.vocabularies(),
             activation: reader.activation(layers),
-            norm: reader.norm(),
+            norm,
+            normalization,
+            autoregression: reader.autoregression(layers),
             tying: reader.tying(),
             output_bias: !reader.flag("output-omit-bias"),
         };
@@ -193,10 +200,21 @@ impl ModelOptions {
             NormPlacement::PostFinal => ("", "dan", "n"),
             NormPlacement::Post | NormPlacement::SublayerOutput => ("", "dan", ""),
         };
+        let letter = match self.normalization {
+            Normalization::Layer => "n",
+            Normalization::Rms => "r",
+        };
+        let [preprocess, postprocess, top] =
+            [preprocess, postprocess, top].map(|steps| steps.replace('n', letter));
+        let (cell, autoregression) = match self.autoregression {
+            Autoregression::SelfAttention => ("gru", "self-attention"),
+            Autoregression::Ssru => ("ssru", "rnn"),
+        };
         let mut text = format!(
-            "dec-depth: {decoder}\ndim-emb: {}\ndim-vocabs:\n  - {source}\n  - {target}\n\
+            "dec-cell: {cell}\ndec-depth: {decoder}\ndim-emb: {}\ndim-vocabs:\n  - {source}\n  - {target}\n\
              enc-depth: {encoder}\noutput-omit-bias: {}\ntied-embeddings: {}\n\
-             tied-embeddings-all: {}\ntied-embeddings-src: {}\ntransformer-dim-ffn: {}\n\
+             tied-embeddings-all: {}\ntied-embeddings-src: {}\n\
+             transformer-decoder-autoreg: {autoregression}\ntransformer-dim-ffn: {}\n\
              transformer-ffn-activation: {}\ntransformer-heads: {}\n\
              transformer-postprocess: {postprocess}\ntransformer-postprocess-emb: d\n\
              transformer-postprocess-top: \"{top}\"\ntransformer-preprocess: \"{preprocess}\"\n",
@@ -219,7 +237,6 @@ impl ModelOptions {
 const REST: &str = "\
 bert-train-type-embeddings: true
 bert-type-vocab-size: 2
-dec-cell: gru
 dec-cell-base-depth: 2
 dec-cell-high-depth: 1
 dim-rnn: 1024
@@ -242,7 +259,6 @@ transformer-aan-nogate: false
 transformer-alibi-shift: false
 transformer-alibi-trainable: false
 transformer-attention-mask: default
-transformer-decoder-autoreg: self-attention
 transformer-decoder-dim-ffn: 0
 transformer-decoder-ffn-depth: 0
 transformer-dim-aan: 2048
@@ -373,8 +389,33 @@ impl Reader<'_> {
         }
     }
 
-    /// Order of norm and residual sum. Dropout, `d`, has no effect outside of training.
-    fn norm(&mut self) -> NormPlacement {
+    /// Sub-layer of the decoder that reads the target so far.
+    fn autoregression(&mut self, layers: Layers) -> Autoregression {
+        let key = "transformer-decoder-autoreg";
+        match (self.text(key, "self-attention"), self.text("dec-cell", "gru"), layers) {
+            ("self-attention", _, _) => Autoregression::SelfAttention,
+            ("rnn", "ssru", Layers::Legacy) => {
+                for key in ["transformer-rnn-projection", "layer-normalization"] {
+                    if self.flag(key) {
+                        self.refuse(key, "false");
+                    }
+                }
+                Autoregression::Ssru
+            }
+            (_, cell, _) => {
+                let found = self.text(key, "");
+                self.problems.push(format!(
+                    "`{key}` is {found:?} with `dec-cell` {cell:?}, supported are \"self-attention\", and \
+                     with `type` \"transformer\" also \"rnn\" with \"ssru\""
+                ));
+                Autoregression::SelfAttention
+            }
+        }
+    }
+
+    /// Order of normalization and residual sum, and the normalization. Dropout, `d`, has no effect
+    /// outside of training.
+    fn norm(&mut self, layers: Layers) -> (NormPlacement, Normalization) {
         let steps = |key, default| self.text(key, default).replace('d', "");
         let around = [
             steps("transformer-preprocess", ""),
@@ -384,9 +425,11 @@ impl Reader<'_> {
         if !steps("transformer-postprocess-emb", "d").is_empty() {
             self.refuse("transformer-postprocess-emb", "d");
         }
-        match around.each_ref().map(String::as_str) {
-            ["", "an", ""] => NormPlacement::Post,
-            ["n", "a", "n"] => NormPlacement::Pre,
+        match (around.each_ref().map(String::as_str), layers) {
+            (["", "an", ""], _) => (NormPlacement::Post, Normalization::Layer),
+            (["n", "a", "n"], _) => (NormPlacement::Pre, Normalization::Layer),
+            (["", "ar", ""], Layers::Legacy) => (NormPlacement::Post, Normalization::Rms),
+            (["r", "a", "r"], Layers::Legacy) => (NormPlacement::Pre, Normalization::Rms),
             _ => {
                 let keys = [
                     "transformer-preprocess",
@@ -396,10 +439,11 @@ impl Reader<'_> {
                 let found: Vec<String> =
                     keys.iter().map(|key| format!("`{key}` {:?}", self.text(key, ""))).collect();
                 self.problems.push(format!(
-                    "{}: supported are \"\", \"dan\", \"\" and \"n\", \"da\", \"n\"",
+                    "{}: supported are \"\", \"dan\", \"\" and \"n\", \"da\", \"n\", and with `type` \
+                     \"transformer\" also \"r\" in place of \"n\"",
                     found.join(", ")
                 ));
-                NormPlacement::Post
+                (NormPlacement::Post, Normalization::Layer)
             }
         }
     }
@@ -431,6 +475,8 @@ mod tests {
             vocabularies: [600, 600],
             activation: Activation::Swish,
             norm: NormPlacement::Post,
+            normalization: Normalization::Layer,
+            autoregression: Autoregression::SelfAttention,
             tying: Tied::All,
             output_bias: true,
         }
@@ -457,6 +503,11 @@ mod tests {
             ..options()
         };
         assert_eq!(read(&other.to_yaml()), Ok(other));
+        for norm in [NormPlacement::Post, NormPlacement::Pre] {
+            let (autoregression, normalization) = (Autoregression::Ssru, Normalization::Rms);
+            let options = ModelOptions { norm, autoregression, normalization, ..options() };
+            assert_eq!(read(&options.to_yaml()), Ok(options));
+        }
     }
 
     #[test]
@@ -503,7 +554,7 @@ mod tests {
             ("transformer-no-bias", "true"),
             ("transformer-no-projection", "true"),
             ("transformer-pool", "true"),
-            ("transformer-postprocess", "dar"),
+            ("transformer-postprocess", "darn"),
             ("transformer-postprocess", "dhn"),
             ("transformer-postprocess-emb", "nd"),
             ("transformer-postprocess-top", "n"),

@@ -11,7 +11,7 @@ use tx_text::{
     special::{EOS, UNK},
 };
 
-use super::{Shortlist, cross_attention::cross_attention, vocabulary_hash};
+use super::{Shortlist, cross_attention::cross_attention};
 use crate::{
     error::InferError,
     search::{Engine, Member},
@@ -171,20 +171,16 @@ impl ShortlistBuilder {
         frequent.truncate(self.options.frequent);
         frequent.sort_unstable();
 
-        let mut offsets = vec![0];
-        let mut candidates: Vec<u32> = Vec::new();
-        for (source, links) in (0..).zip(&self.links) {
+        let lists = (0..).zip(&self.links).map(|(source, links)| {
             let is_new = |id: &u32| ![EOS, UNK].contains(id) && frequent.binary_search(id).is_err();
             let linked = strongest(links).map(|(id, _)| id).filter(is_new);
             let mut found: BTreeSet<u32> = linked.take(self.options.candidates).collect();
             let text = self.tokenizers.source.token(source);
             let same = text.and_then(|text| targets.id(&text));
             found.extend(same.filter(|id| !targets.is_special(*id) && is_new(id)));
-            candidates.extend(found);
-            offsets.push(candidates.len() as u32);
-        }
-        let vocabulary_sha256 = vocabulary_hash(&self.tokenizers);
-        Shortlist { vocabulary_sha256, frequent, offsets, candidates }
+            found.into_iter().collect()
+        });
+        Shortlist::new(&self.tokenizers, frequent.clone(), lists)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use tx_infer::{Bundle, Precision};
 use tx_model::{
-    Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Positions, Tying,
+    Activation, DecoderStart, EmbeddingScale, ModelConfig, NormPlacement, Normalization, Positions,
+    Tying,
 };
 
 use super::model_bin::{Alias, Value, Variable};
@@ -263,7 +264,12 @@ impl Builder<'_> {
     }
 
     fn norm(&mut self, to: &str, from: &str) {
-        for part in ["gamma", "beta"] {
+        // A norm without β is RMSNorm in CTranslate2 as well.
+        let parts: &[&str] = match self.config.normalization {
+            Normalization::Layer => &["gamma", "beta"],
+            Normalization::Rms => &["gamma"],
+        };
+        for part in parts {
             self.add(format!("{to}/{part}"), Value::Weight(format!("{from}.{part}")));
         }
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 use tx_model::{
-    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement, Positions,
-    SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
+    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement,
+    Normalization, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
 };
 use tx_text::special::SPECIAL_TOKENS;
 
@@ -211,6 +211,11 @@ impl Model<'_> {
             decoder_layers: self.layers("decoder"),
             max_len: positions.max_len,
             norm,
+            // CTranslate2 computes RMSNorm without a shift.
+            normalization: match self.has("encoder/layer_0/ffn/layer_norm/beta") {
+                true => Normalization::Layer,
+                false => Normalization::Rms,
+            },
             norm_epsilon: settings.layer_norm_epsilon.unwrap_or(NORM_EPSILON),
             positions: positions.kind,
             // CTranslate2's own formula; that of a table is found in its values.

@@ -3,7 +3,7 @@
 //! A linear layer is `[d_out, d_in]`, in a bundle `[d_in, d_out]`. Self-attention has one layer for
 //! queries, keys and values; cross-attention has one for keys and values.
 
-use tx_model::{ModelConfig, Positions};
+use tx_model::{ModelConfig, Normalization, Positions};
 
 use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
 use crate::import::{
@@ -79,7 +79,11 @@ fn linear(map: &mut WeightMap, ours: &str, parts: &[&str], theirs: &str, size: [
 }
 
 fn norm(map: &mut WeightMap, config: &ModelConfig, ours: &str, theirs: &str) {
-    for part in ["gamma", "beta"] {
+    let parts: &[&str] = match config.normalization {
+        Normalization::Layer => &["gamma", "beta"],
+        Normalization::Rms => &["gamma"],
+    };
+    for part in parts {
         map.copy(&format!("{ours}.{part}"), &format!("{theirs}/{part}"), &[config.d_model]);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 /// Files of a model.
 #[derive(Debug)]
 pub(super) struct ModelFiles {
-    /// Archive with the weights.
+    /// Archive or binary model with the weights.
     pub(super) model: PathBuf,
     /// Options of the decoder and the file that they were read from.
     pub(super) decoder: Option<Decoder>,
@@ -22,6 +22,8 @@ pub(super) struct ModelFiles {
     pub(super) pieces: [Option<PathBuf>; 2],
     /// Names of the files with merges of subword-nmt, such as `source.bpe`.
     pub(super) merges: Vec<String>,
+    /// Binary shortlist, such as `lex.50.50.ende.s2t.bin` of Firefox.
+    pub(super) shortlist: Option<PathBuf>,
 }
 
 /// Options of the decoder.
@@ -34,7 +36,7 @@ pub(super) struct Decoder {
 }
 
 impl ModelFiles {
-    /// Finds the files of the model at `from`, an `.npz` or a folder.
+    /// Finds the files of the model at `from`, an `.npz`, a `.bin` or a folder.
     ///
     /// # Errors
     ///
@@ -64,7 +66,8 @@ impl ModelFiles {
             false => pieces(folder, &names)?,
         };
         let merges = names.iter().filter(|name| name.ends_with(".bpe")).cloned().collect();
-        Ok(Self { model, decoder, vocabularies, pieces, merges })
+        let shortlist = shortlist(folder, &names)?;
+        Ok(Self { model, decoder, vocabularies, pieces, merges, shortlist })
     }
 }
 
@@ -145,16 +148,31 @@ fn model(
     }
     let mut models = Vec::new();
     for name in names.iter().filter(|name| !name.contains(".optimizer.")) {
-        if Content::of(&folder.join(name))? == Content::Npz {
-            models.push(name.as_str());
+        match Content::of(&folder.join(name))? {
+            Content::Npz | Content::MarianBinary => models.push(name.as_str()),
+            Content::PyTorch | Content::MarianShortlist | Content::Other => {}
         }
     }
     match models.as_slice() {
         [model] => Ok(folder.join(model)),
-        [] => Err(unknown(folder, "it has no `.npz`".to_owned())),
+        [] => Err(unknown(folder, "it has no `.npz` and no `.bin` of Marian".to_owned())),
         several => {
             Err(unknown(folder, format!("it has several models, import one file of {several:?}")))
         }
+    }
+}
+
+/// The only binary shortlist of a folder.
+fn shortlist(folder: &Path, names: &[String]) -> Result<Option<PathBuf>, ConvertError> {
+    let mut found = Vec::new();
+    for path in names.iter().filter(|name| name.ends_with(".bin")).map(|name| folder.join(name)) {
+        if Content::of(&path)? == Content::MarianShortlist {
+            found.push(path);
+        }
+    }
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        _ => Err(unknown(folder, format!("it has several shortlists, {found:?}; keep one"))),
     }
 }
 
@@ -189,6 +207,12 @@ fn vocabularies(
     let is_side = |name: &str| name == "source.spm" || name == "target.spm";
     let is_text =
         |name: &str| name.contains("vocab") && has_end(name, &[".yml", ".yaml", ".json", ".txt"]);
+    // Names of Firefox's models with two vocabularies.
+    let sides = ["srcvocab.", "trgvocab."]
+        .map(|start| only(names, |name| name.starts_with(start) && name.ends_with(".spm")));
+    if let [Some(source), Some(target)] = sides {
+        return Ok([folder.join(source), folder.join(target)]);
+    }
     let candidates: Vec<&String> = names.iter().filter(|name| is_text(name)).collect();
     let models: Vec<&String> =
         names.iter().filter(|name| name.ends_with(".spm") && !is_side(name)).collect();

@@ -9,6 +9,8 @@ use crate::error::ConvertError;
 const BEAM: usize = 12;
 /// Maximum number of target tokens for each source token, `<eos>` included.
 const LENGTH_FACTOR: f32 = 3.0;
+/// The same in Firefox.
+const FIREFOX_LENGTH_FACTOR: f32 = 2.0;
 
 /// Options of the decoder that are about files, speed and output.
 const IGNORED: [&str; 30] = [
@@ -117,6 +119,17 @@ pub(super) fn read(
         }
     }
     Ok((search, notes))
+}
+
+/// Search options of Firefox: greedy search, and at most two target tokens for each source token.
+pub(super) fn of_firefox(suppress: Vec<u32>) -> SearchOptions {
+    SearchOptions {
+        max_len_ratio: FIREFOX_LENGTH_FACTOR,
+        max_len_extra: 0,
+        max_repeats: 0,
+        suppress,
+        ..SearchOptions::default().with_one_hypothesis()
+    }
 }
 
 /// Options of the normalization of scores.

@@ -9,6 +9,7 @@ use crate::error::ConvertError;
 mod ctranslate2;
 mod marian;
 mod new_folder;
+mod onnx;
 mod transformers;
 
 use new_folder::NewFolder;
@@ -22,11 +23,13 @@ pub enum ExportFormat {
     Transformers,
     /// `.npz` of Marian, with vocabularies and `decoder.yml`.
     Marian,
+    /// Graphs of ONNX for the encoder and for the decoder with its keys and values.
+    Onnx,
 }
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::CTranslate2, Self::Transformers, Self::Marian];
+    pub const ALL: [Self; 4] = [Self::CTranslate2, Self::Transformers, Self::Marian, Self::Onnx];
 
     /// Returns the name of the format.
     pub fn name(self) -> &'static str {
@@ -34,6 +37,7 @@ impl ExportFormat {
             Self::CTranslate2 => "ctranslate2",
             Self::Transformers => "transformers",
             Self::Marian => "marian",
+            Self::Onnx => "onnx",
         }
     }
 }
@@ -71,6 +75,7 @@ pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<()
         ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,
         ExportFormat::Transformers => transformers::write(bundle, &folder)?,
         ExportFormat::Marian => marian::write(bundle, &folder)?,
+        ExportFormat::Onnx => onnx::write(bundle, &folder)?,
     }
     folder.finish()
 }

@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("tx-engine", &["tx-kernels", "tx-model"]),
     ("tx-infer", &["tx-data", "tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-text"]),
     ("tx-convert", &["tx-infer", "tx-model", "tx-text"]),
-    ("tx-catalogue", &["tx-convert", "tx-fetch"]),
+    ("tx-catalogue", &["tx-convert", "tx-fetch", "tx-text"]),
     ("tx-markup", &["tx-infer"]),
     ("tx-serve", &["tx-infer", "tx-markup"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use sha2::Sha256;
 use tempfile::TempDir;
 use tx_convert::import::import;
 use tx_fetch::{Cache, Fetcher, Mode, measure};
+use tx_text::compression::{ExpansionLimit, decompress};
 
 use crate::{
     catalogue::{Entry, is_name},
@@ -22,6 +23,9 @@ const FOLDER: &str = "models";
 const LOCK: &str = ".lock";
 /// Start of the names of temporary folders in the store.
 const TEMPORARY: &str = ".new-";
+
+/// End of the names of compressed files.
+const COMPRESSED: &str = ".gz";
 
 /// Folder with a bundle for each downloaded model.
 #[derive(Debug, Clone)]
@@ -150,15 +154,19 @@ impl Store {
         // The format of a folder needs all files beside each other, and a bundle records its name.
         let folder = work.path().join("from").join(&entry.name);
         fs::create_dir_all(&folder).map_err(|source| self.error(&folder, source))?;
+        let mut placed = Vec::new();
         for (name, path) in files {
-            let to = folder.join(name);
-            fs::hard_link(path, &to)
-                .or_else(|_| fs::copy(path, &to).map(drop))
-                .map_err(|source| self.error(&to, source))?;
+            let to = folder.join(name.strip_suffix(COMPRESSED).unwrap_or(name));
+            let result = match name.ends_with(COMPRESSED) {
+                true => unpack(path, &to),
+                false => fs::hard_link(path, &to).or_else(|_| fs::copy(path, &to).map(drop)),
+            };
+            result.map_err(|source| self.error(path, source))?;
+            placed.push(to);
         }
-        let from = match files {
-            [(name, _)] => folder.join(name),
-            _ => folder,
+        let from = match <[PathBuf; 1]>::try_from(placed) {
+            Ok([file]) => file,
+            Err(_) => folder,
         };
         let bundle = self.root.join(&entry.name);
         let new = work.path().join("bundle");
@@ -198,4 +206,13 @@ impl Store {
     fn error(&self, path: &Path, source: io::Error) -> CatalogueError {
         CatalogueError::Io { path: path.to_owned(), source }
     }
+}
+
+/// Writes the content of a compressed file.
+fn unpack(path: &Path, to: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let limit = ExpansionLimit::default();
+    let mut content = decompress(Box::new(BufReader::new(file)), Some(size), limit)?;
+    io::copy(&mut content, &mut File::create(to)?).map(drop)
 }

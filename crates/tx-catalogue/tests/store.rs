@@ -6,16 +6,18 @@
 )]
 
 use std::{
-    fmt::Write,
+    fmt::Write as _,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use flate2::write::GzEncoder;
 use tempfile::TempDir;
 use tx_catalogue::{Catalogue, CatalogueError, Store};
 use tx_fetch::{Cache, Fetcher, Mode, Patience};
-use tx_infer::{Bundle, Device, Translator};
+use tx_infer::{Bundle, Device, Shortlist, Translator};
 use tx_testing::server::{Act, Server, good, head, status, truncated};
 
 /// Files of a model of JoeyNMT.
@@ -111,6 +113,37 @@ fn a_model_is_downloaded_once_and_translates() {
     // The files are still in the cache.
     bench.get_with("", Mode::Offline).unwrap();
     assert_eq!(bench.server.seen().len(), requests);
+}
+
+/// A model of Firefox, whose files are compressed, with its shortlist.
+#[test]
+fn compressed_files_are_unpacked() {
+    const FILES: [&str; 3] =
+        ["model.ende.intgemm.alphas.bin", "vocab.ende.spm", "lex.12.6.ende.s2t.bin"];
+    let bench = Bench::new();
+    let mut text = "[[models]]\nname = \"firefox\"\nsource = \"en\"\ntarget = \"de\"\n\
+                    format = \"marian\"\nlicense = \"MIT\"\nfiles = [\n"
+        .to_owned();
+    for file in FILES {
+        let content = fs::read(fixture("../../firefox").join(file)).unwrap();
+        let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&content).unwrap();
+        bench.server.file(&format!("/{file}.gz"), packed.finish().unwrap());
+        writeln!(text, "{{ url = \"{}/{file}.gz\" }},", bench.server.url).unwrap();
+    }
+    let catalogue = Catalogue::parse(&(text + "]\n"), "test").unwrap();
+    let entry = catalogue.entry("firefox").unwrap();
+    let bundle = bench.store().get(entry, &bench.fetcher(Mode::Online)).unwrap();
+    let translator = Translator::open(&bundle, &Device::Cpu).unwrap();
+    let shortlist = Shortlist::open(bundle.join("shortlist.safetensors")).unwrap();
+    let translation =
+        translator.with_shortlist(shortlist).unwrap().translate("nobody paints it today .");
+    assert_eq!(translation.unwrap().text, "niemand malt es heute .");
+
+    bench.server.file("/vocab.ende.spm.gz", b"\x1f\x8b\x08 no gzip".to_vec());
+    let error = bench.store().get(entry, &bench.fetcher(Mode::Refresh)).unwrap_err();
+    assert!(matches!(error, CatalogueError::Io { .. }), "{error}");
+    assert!(bench.store().bundle("firefox").is_ok());
 }
 
 #[test]

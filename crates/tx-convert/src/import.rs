@@ -18,6 +18,7 @@ use tx_text::Tokenizers;
 pub use crate::source_files::{License, SourceFile};
 use crate::{error::ConvertError, source_files::SourceFiles};
 
+mod merge_codes;
 mod side_tokens;
 mod sinusoids;
 mod weight_map;

@@ -427,9 +427,9 @@ fn mutated_files_do_not_panic() {
     }
 }
 
-/// OPUS-MT packages of 2019 have words that subword-nmt divides, which the import does not do.
+/// OPUS-MT packages of 2019 have words that subword-nmt divides, and its codes.
 #[test]
-fn a_vocabulary_of_subword_nmt_is_noted() {
+fn words_are_divided_by_codes_beside_the_model() {
     let folder = copy("words");
     let notes = |folder: &TempDir| import(folder.path(), None).unwrap().notes.join("\n");
     assert!(!notes(&folder).contains("@@"));
@@ -438,7 +438,30 @@ fn a_vocabulary_of_subword_nmt_is_noted() {
     fs::write(&path, text.replace("hears:", "hea@@:")).unwrap();
     assert!(notes(&folder).contains("`@@`"));
     for side in ["source", "target"] {
-        fs::write(folder.path().join(format!("{side}.bpe")), "#version: 0.2\nh e\n").unwrap();
+        let codes = "#version: 0.2\nh e\nhe a\nr s</w>\n";
+        fs::write(folder.path().join(format!("{side}.bpe")), codes).unwrap();
     }
-    assert!(notes(&folder).contains("subword-nmt apply-bpe -c source.bpe"));
+    assert!(notes(&folder).contains("divided by the codes"));
+    let (_output, bundle) = bundle(folder.path());
+    let tokens = |text: &str| -> Vec<String> {
+        let ids = bundle.tokenizers.source.encode(text).unwrap();
+        ids.iter().map(|&id| bundle.tokenizers.source.token(id).unwrap()).collect()
+    };
+    // `rs` is a result of the codes, and not in the vocabulary.
+    assert_eq!(tokens("hears"), ["hea", "rs</w>", "<eos>"]);
+    let embedding = bundle.weight("source_embedding.weight").unwrap().1.into_owned();
+    let row = |token: &str| {
+        let id = bundle.tokenizers.source.id(token).unwrap() as usize;
+        embedding[id * 16..(id + 1) * 16].to_vec()
+    };
+    assert_eq!(row("rs</w>"), row("<unk>"));
+    assert_ne!(row("hea"), row("<unk>"));
+    let engine = bundle.engine(&Device::Cpu).unwrap();
+    let source = bundle.tokenizers.source.encode("nobody hears it .").unwrap();
+    let found = engine.search(&[source.as_slice()], &bundle.search.clone().unwrap()).unwrap();
+    let text = bundle.tokenizers.target.decode(&found[0][0].ids).unwrap();
+    assert!(text.starts_with("niemand ") && !text.contains("</w>"), "{text}");
+    fs::write(folder.path().join("source.bpe"), "h e\n").unwrap();
+    let error = import(folder.path(), None).unwrap_err().to_string();
+    assert!(error.contains("source.bpe") && error.contains("#version"), "{error}");
 }

@@ -1,5 +1,5 @@
 //! Import of encoder-decoder models of CTranslate2: a folder with `model.bin`, and packages of Argos
-//! Translate, which have such a folder and a SentencePiece model.
+//! Translate, which have such a folder and a SentencePiece model or codes of subword-nmt.
 //!
 //! Models of OpenNMT, and so all packages of Argos, read sources without `<eos>`.
 
@@ -15,7 +15,7 @@ use tx_text::{
 use super::{
     Import, ImportFormat, ImportOptions,
     side_tokens::{SideTokens, division_note},
-    weight_map::WeightMap,
+    weight_map::{RowOrder, WeightMap},
 };
 use crate::{error::ConvertError, source_files::SourceFiles, tensors::ModelBin};
 
@@ -61,12 +61,13 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let both = |it: &Languages| it.placement == LanguagePlacement::BothSides;
     let adds_eos = settings.add_source_eos || languages.as_ref().is_some_and(both);
     let ends = Ends { bos: settings.add_source_bos, eos: options.source_eos.unwrap_or(adds_eos) };
-    let (tokenizers, orders) = match &sides {
+    let (tokenizers, orders, logits) = match &sides {
         Vocabularies::Own(tokenizers) => {
-            let orders = [&tokenizers.source, &tokenizers.target].map(|tokenizer| {
+            let orders: [RowOrder; 2] = [&tokenizers.source, &tokenizers.target].map(|tokenizer| {
                 (0..tokenizer.vocab_size() as u32).map(Some).collect::<Vec<_>>().into()
             });
-            (tokenizers.clone(), orders)
+            let logits = orders[1].clone();
+            (tokenizers.clone(), orders, logits)
         }
         Vocabularies::Listed(sides, _) => {
             let [source, target] = &**sides;
@@ -75,7 +76,8 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
                 source: source.tokenizer(ends)?,
                 target: target.tokenizer(Ends::BOTH)?,
             };
-            (tokenizers, [source.order.clone(), target.order.clone()])
+            let orders = [source.order.clone(), target.order.clone()];
+            (tokenizers, orders, target.logits.clone())
         }
     };
     if config.tying == Tying::All && orders[0] != orders[1] {
@@ -86,7 +88,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     config.check(vocab).map_err(|error| unsupported(error.problems))?;
     let notes = notes(&sides, ends, options);
     let mut map = WeightMap::new(Arc::new(tensors));
-    weights::add(&mut map, &mut config, &orders);
+    weights::add(&mut map, &mut config, &orders, &logits);
     let weights = map.finish(&config, vocab)?;
 
     let mut import =

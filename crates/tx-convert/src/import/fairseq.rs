@@ -366,7 +366,7 @@ fn add_weights(map: &mut WeightMap, config: &mut ModelConfig, orders: [&RowOrder
         projection,
         bias: "decoder.output_projection.bias",
     };
-    map.vocabularies(config, names, orders);
+    map.vocabularies(config, names, orders, orders[1]);
     let ModelConfig { d_model, d_ff, max_len, .. } = *config;
     for (stack, (input, table)) in
         ["encoder", "decoder"].iter().zip(["source_input", "target_input"].iter().zip(POSITIONS))

@@ -215,7 +215,7 @@ fn add_weights(
         projection: "decoder.output_layer.weight",
         bias: "decoder.output_layer.bias",
     };
-    map.vocabularies(config, names, orders);
+    map.vocabularies(config, names, orders, orders[1]);
     let ModelConfig { d_model, d_ff, .. } = *config;
     let norm = |map: &mut WeightMap, ours: String, theirs: String| {
         for (our, their) in [("gamma", "weight"), ("beta", "bias")] {

@@ -78,11 +78,10 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
         });
     }
     let orders = [source.order.clone(), target.order.clone()];
-    add_weights(&options, &config, vocab, &orders, &mut map);
+    add_weights(&options, &config, vocab, &orders, &target.logits, &mut map);
     let weights = map.finish(&config, vocab)?;
     let suppressed = tokens::suppressed(&target);
-    let codes = found.merges.iter().find(|name| name.contains("source")).or(found.merges.first());
-    let division = division_note([&source, &target], codes.map(String::as_str));
+    let division = division_note([&source, &target], None);
     let tokenizers = Tokenizers {
         source: source.tokenizer(Ends::SOURCE)?,
         target: target.tokenizer(Ends::BOTH)?,
@@ -156,6 +155,7 @@ fn add_weights(
     config: &ModelConfig,
     vocab: VocabSizes,
     [source, target]: &[RowOrder; 2],
+    logits: &RowOrder,
     map: &mut WeightMap,
 ) {
     let d_model = options.d_model;
@@ -184,5 +184,5 @@ fn add_weights(
         }
     }
     let bias = options.output_bias.then_some(LOGIT_BIAS);
-    map.logit_bias("projection.bias", bias, target_ids, target);
+    map.logit_bias("projection.bias", bias, target_ids, logits);
 }

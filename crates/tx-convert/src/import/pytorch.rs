@@ -262,7 +262,7 @@ fn add_weights(
         projection: &format!("{projection}.weight"),
         bias: &format!("{projection}.bias"),
     };
-    map.vocabularies(config, vocabulary, orders);
+    map.vocabularies(config, vocabulary, orders, orders[1]);
     for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
     {
         let theirs = format!("{}{stack}", names.prefix);

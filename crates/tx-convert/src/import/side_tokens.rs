@@ -1,7 +1,7 @@
 //! Tokens of one side of a model of another toolkit, in the order of a bundle.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -11,11 +11,12 @@ use tx_text::{
     special::{EOS, SPECIAL_TOKENS, UNK},
 };
 
-use super::{transformers::languages::is_marian, weight_map::RowOrder};
+use super::{
+    merge_codes::{MARK, MergeCodes},
+    transformers::languages::is_marian,
+    weight_map::RowOrder,
+};
 use crate::{error::ConvertError, source_files::SourceFiles};
-
-/// End of a part of a word that another part follows, in vocabularies of subword-nmt.
-const MARK: &str = "@@";
 
 /// Vocabulary of a file.
 pub(super) struct Listed {
@@ -34,6 +35,8 @@ pub(super) enum Division {
     Characters,
     /// By a SentencePiece model.
     SentencePiece(Vec<u8>),
+    /// At spaces, then words by merges of subword-nmt.
+    Merges(MergeCodes),
 }
 
 /// Tokens of one side.
@@ -44,6 +47,8 @@ pub(super) struct SideTokens {
     special: Vec<String>,
     /// For each id of the bundle, the row of the embedding.
     pub(super) order: RowOrder,
+    /// The same for logits, where no row means that the token is never generated.
+    pub(super) logits: RowOrder,
     division: Division,
     /// Whether text is converted to lower case.
     lowercase: bool,
@@ -99,14 +104,51 @@ impl SideTokens {
             ours.push(name);
             order.push(Some(row));
         }
+        let order: RowOrder = order.into();
         Ok(Self {
-            order: order.into(),
+            logits: order.clone(),
+            order,
             tokens: ours,
             special,
             division,
             lowercase: false,
             path: path.to_owned(),
         })
+    }
+
+    /// Divides words by merges. Tokens get the names of symbols. `symbols`, of both sides if they share a
+    /// matrix, that are not in the vocabulary become tokens with the row of `<unk>`, because a merge needs
+    /// its parts.
+    ///
+    /// # Errors
+    ///
+    /// If a symbol has the name of a special token.
+    pub(super) fn with_merges(
+        mut self,
+        codes: MergeCodes,
+        symbols: &BTreeSet<String>,
+    ) -> Result<Self, String> {
+        let first = SPECIAL_TOKENS.len();
+        for token in self.tokens.iter_mut().skip(first) {
+            if !self.special.contains(token) {
+                *token = MergeCodes::name(token);
+            }
+        }
+        let known: HashSet<&str> = self.tokens.iter().map(String::as_str).collect();
+        let others = symbols.iter().filter(|symbol| !known.contains(symbol.as_str()));
+        let others: Vec<String> = others.cloned().collect();
+        let special = self.tokens.iter().take(first).chain(&self.special);
+        if let Some(name) = special.into_iter().find(|name| symbols.contains(*name)) {
+            return Err(format!("its symbol `{name}` is a special token"));
+        }
+        let unknown = self.order.get(UNK as usize).copied().flatten();
+        let extended = |row| -> RowOrder {
+            self.order.iter().copied().chain(others.iter().map(|_| row)).collect()
+        };
+        (self.order, self.logits) = (extended(unknown), extended(None));
+        self.tokens.extend(others);
+        self.division = Division::Merges(codes);
+        Ok(self)
     }
 
     /// Converts text to lower case before it is divided. SentencePiece models convert it themselves.
@@ -117,7 +159,7 @@ impl SideTokens {
     /// Returns `true` if text is divided at spaces.
     pub(super) fn has_words(&self) -> bool {
         match self.division {
-            Division::Words => true,
+            Division::Words | Division::Merges(_) => true,
             Division::Characters | Division::SentencePiece(_) => false,
         }
     }
@@ -127,9 +169,11 @@ impl SideTokens {
         self.order.get(id as usize).is_some_and(Option::is_some)
     }
 
-    /// Returns `true` if text is divided at spaces into parts of words that subword-nmt marks.
+    /// Returns `true` if the vocabulary has parts of words that subword-nmt marks, and text is divided at
+    /// spaces only.
     fn has_marked_parts(&self) -> bool {
-        self.has_words() && self.tokens.iter().any(|token| token.ends_with(MARK))
+        let has_words = matches!(self.division, Division::Words);
+        has_words && self.tokens.iter().any(|token| token.ends_with(MARK))
     }
 
     /// Returns the tokenizer, with special tokens around a text.
@@ -150,7 +194,7 @@ impl SideTokens {
                 let vocabulary = SentencePieceVocabulary { tokens, special, leading_code, ends };
                 Tokenizer::from_sentencepiece(model, vocabulary).map_err(problem)
             }
-            Division::Words | Division::Characters => {
+            Division::Words | Division::Characters | Division::Merges(_) => {
                 let json = json(tokens, &self.division, self.lowercase).to_string();
                 Tokenizer::from_json(json.as_bytes(), &self.path)
                     .and_then(|tokenizer| tokenizer.with_ends(ends))
@@ -158,6 +202,33 @@ impl SideTokens {
             }
         }
     }
+}
+
+/// Divides words of both sides by the codes of subword-nmt in these files, if their vocabularies have parts of
+/// words with its mark.
+///
+/// # Errors
+///
+/// If a file is damaged.
+pub(super) fn divided_by_codes(
+    sides: [SideTokens; 2],
+    paths: &[PathBuf; 2],
+    files: &mut SourceFiles,
+) -> Result<[SideTokens; 2], ConvertError> {
+    if !sides.iter().any(SideTokens::has_marked_parts) {
+        return Ok(sides);
+    }
+    let problem = |path: &PathBuf, problem| ConvertError::File { path: path.clone(), problem };
+    let mut read =
+        |path: &PathBuf| MergeCodes::parse(&files.bytes(path)?).map_err(|what| problem(path, what));
+    let codes = [read(&paths[0])?, read(&paths[1])?];
+    // Sides that share a matrix have the same tokens.
+    let symbols = codes.iter().flat_map(MergeCodes::symbols).collect();
+    let ([source, target], [ours, theirs]) = (sides, codes);
+    Ok([
+        source.with_merges(ours, &symbols).map_err(|what| problem(&paths[0], what))?,
+        target.with_merges(theirs, &symbols).map_err(|what| problem(&paths[1], what))?,
+    ])
 }
 
 /// Note on texts that must be divided before the bundle reads them: into words, or into parts of words with
@@ -172,6 +243,13 @@ pub(super) fn division_note(sides: [&SideTokens; 2], codes: Option<&str>) -> Opt
              BUNDLE | sed 's/@@ //g'`"
         ));
     }
+    if sides.iter().any(|side| matches!(side.division, Division::Merges(_))) {
+        return Some(
+            "words are divided by the codes of subword-nmt in the folder: tokenize texts before, and \
+             join the translations afterwards, as for the training of the model, for example with Moses"
+                .to_owned(),
+        );
+    }
     sides.iter().any(|side| side.has_words()).then(|| {
         "there is no SentencePiece model, so texts are divided at spaces: divide them as for the \
          training of the model"
@@ -179,13 +257,13 @@ pub(super) fn division_note(sides: [&SideTokens; 2], codes: Option<&str>) -> Opt
     })
 }
 
-/// A `tokenizer.json` that divides text at spaces or into characters.
+/// A `tokenizer.json` that divides text at spaces, into characters or by merges.
 fn json(tokens: &[String], division: &Division, lowercase: bool) -> Value {
     let normalizer = if lowercase { json!({ "type": "Lowercase" }) } else { Value::Null };
     let (pattern, decoder) = match division {
         Division::Characters => (json!({ "Regex": "(?s)." }), json!({ "type": "Fuse" })),
         // A word that looks like a special token is divided, so that it does not become the token.
-        Division::Words | Division::SentencePiece(_) => {
+        Division::Words | Division::Merges(_) | Division::SentencePiece(_) => {
             (json!({ "Regex": "<(?=(pad|bos|eos)>)" }), Value::Null)
         }
     };
@@ -197,6 +275,7 @@ fn json(tokens: &[String], division: &Division, lowercase: bool) -> Value {
         Division::Words | Division::SentencePiece(_) => {
             vec![json!({ "type": "WhitespaceSplit" }), split]
         }
+        Division::Merges(_) => vec![json!({ "type": "WhitespaceSplit" })],
     };
     let added: Vec<Value> = SPECIAL_TOKENS
         .iter()
@@ -210,6 +289,13 @@ fn json(tokens: &[String], division: &Division, lowercase: bool) -> Value {
         .collect();
     let vocab: Map<String, Value> =
         tokens.iter().enumerate().map(|(id, token)| (token.clone(), id.into())).collect();
+    let words = json!({
+        "type": "WordLevel", "vocab": vocab, "unk_token": SPECIAL_TOKENS[UNK as usize],
+    });
+    let [model, decoder] = match division {
+        Division::Merges(codes) => codes.json(tokens),
+        Division::Words | Division::Characters | Division::SentencePiece(_) => [words, decoder],
+    };
     let eos = SPECIAL_TOKENS[EOS as usize];
     json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": added,
@@ -225,9 +311,7 @@ fn json(tokens: &[String], division: &Division, lowercase: bool) -> Value {
             "special_tokens": { eos: { "id": eos, "ids": [EOS], "tokens": [eos] } },
         },
         "decoder": decoder,
-        "model": {
-            "type": "WordLevel", "vocab": vocab, "unk_token": SPECIAL_TOKENS[UNK as usize],
-        },
+        "model": model,
     })
 }
 

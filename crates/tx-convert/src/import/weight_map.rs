@@ -222,7 +222,8 @@ impl WeightMap {
         }
     }
 
-    /// Embeddings, projection and logit bias in the orders of source and target. Tensors that the tying
+    /// Embeddings, projection and logit bias in the orders of source and target; `logits` is that of the
+    /// bias. Tensors that the tying
     /// of `config` makes redundant are ignored. A bias is added if the source model does not have a token
     /// of the bundle, which must not be generated then.
     pub(crate) fn vocabularies(
@@ -230,6 +231,7 @@ impl WeightMap {
         config: &mut ModelConfig,
         names: VocabularyNames<'_>,
         [source, target]: [&RowOrder; 2],
+        logits: &RowOrder,
     ) {
         let VocabularyNames { source_embedding, target_embedding, projection, bias } = names;
         // A file may have a table that both sides share under one name.
@@ -254,9 +256,9 @@ impl WeightMap {
                 self.rows_as_columns("projection.weight", projection, tables[1], target);
             }
         }
-        if config.output_bias || target.iter().any(Option::is_none) {
+        if config.output_bias || logits.iter().any(Option::is_none) {
             let bias = self.has(bias).then_some(bias);
-            self.logit_bias("projection.bias", bias, tables[1][0], target);
+            self.logit_bias("projection.bias", bias, tables[1][0], logits);
             config.output_bias = true;
         }
     }

@@ -15,7 +15,9 @@ use super::MODEL;
 use crate::{
     error::ConvertError,
     import::{
-        side_tokens::{Division, Listed, SideTokens, listed_tokens, vocabulary_files},
+        side_tokens::{
+            Division, Listed, SideTokens, divided_by_codes, listed_tokens, vocabulary_files,
+        },
         transformers::languages::of_tokens,
     },
     source_files::SourceFiles,
@@ -30,6 +32,8 @@ const PIECES: [[&str; 2]; 6] = [
     ["src.spm.model", "tgt.spm.model"],
     ["source.model", "target.model"],
 ];
+/// Codes of subword-nmt in a package of Argos Translate.
+const CODES: &str = "bpe.model";
 /// Tokenizers of a bundle, which an export contains.
 const OWN: [&str; 2] = ["source.tokenizer.json", "target.tokenizer.json"];
 
@@ -41,6 +45,8 @@ pub(super) struct ModelFiles {
     vocabularies: [PathBuf; 2],
     /// SentencePiece model of each side.
     pieces: Option<[PathBuf; 2]>,
+    /// Codes of subword-nmt of each side.
+    codes: Option<[PathBuf; 2]>,
     /// Tokenizers of a bundle.
     own: Option<[PathBuf; 2]>,
 }
@@ -79,6 +85,7 @@ impl ModelFiles {
             config: in_folder("config.json"),
             vocabularies: vocabulary_files(folder)?,
             pieces: { pieces }.find_map(|(folder, names)| pair(folder, names)),
+            codes: pair(package, [CODES; 2]),
             own: pair(folder, OWN),
         })
     }
@@ -151,7 +158,10 @@ impl ModelFiles {
         };
         let [source, target]: [Vec<String>; 2] =
             lists.try_into().unwrap_or_else(|_| [Vec::new(), Vec::new()]);
-        let sides = [side(0, source)?, side(1, target)?];
+        let mut sides = [side(0, source)?, side(1, target)?];
+        if let Some(codes) = &self.codes {
+            sides = divided_by_codes(sides, codes, files)?;
+        }
         Ok(Vocabularies::Listed(sides.into(), languages))
     }
 }

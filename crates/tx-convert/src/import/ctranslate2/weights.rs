@@ -13,7 +13,12 @@ use crate::import::{
 
 /// Adds the weights of a model with this configuration. A table of positions that has the values of
 /// sinusoids becomes sinusoids in `config`.
-pub(super) fn add(map: &mut WeightMap, config: &mut ModelConfig, [source, target]: &[RowOrder; 2]) {
+pub(super) fn add(
+    map: &mut WeightMap,
+    config: &mut ModelConfig,
+    [source, target]: &[RowOrder; 2],
+    logits: &RowOrder,
+) {
     let tables = SOURCE_EMBEDDINGS.into_iter();
     let table = tables.clone().find(|name| map.has(name)).unwrap_or(SOURCE_EMBEDDINGS[0]);
     tables.for_each(|name| map.ignore(name));
@@ -23,7 +28,7 @@ pub(super) fn add(map: &mut WeightMap, config: &mut ModelConfig, [source, target
         projection: PROJECTION,
         bias: "decoder/projection/bias",
     };
-    map.vocabularies(config, vocabulary, [source, target]);
+    map.vocabularies(config, vocabulary, [source, target], logits);
     for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
     {
         if map.has(&format!("{stack}/layer_norm/gamma")) {

@@ -20,8 +20,8 @@ pub(super) struct ModelFiles {
     pub(super) vocabularies: [PathBuf; 2],
     /// SentencePiece models that divide text before the vocabularies apply.
     pub(super) pieces: [Option<PathBuf>; 2],
-    /// Names of the files with merges of subword-nmt, such as `source.bpe`.
-    pub(super) merges: Vec<String>,
+    /// Codes of subword-nmt: `source.bpe` and `target.bpe`, or one file for both sides.
+    pub(super) codes: Option<[PathBuf; 2]>,
     /// Binary shortlist, such as `lex.50.50.ende.s2t.bin` of Firefox.
     pub(super) shortlist: Option<PathBuf>,
 }
@@ -65,9 +65,9 @@ impl ModelFiles {
             true => [None, None],
             false => pieces(folder, &names)?,
         };
-        let merges = names.iter().filter(|name| name.ends_with(".bpe")).cloned().collect();
+        let codes = codes(folder, &names);
         let shortlist = shortlist(folder, &names)?;
-        Ok(Self { model, decoder, vocabularies, pieces, merges, shortlist })
+        Ok(Self { model, decoder, vocabularies, pieces, codes, shortlist })
     }
 }
 
@@ -160,6 +160,15 @@ fn model(
             Err(unknown(folder, format!("it has several models, import one file of {several:?}")))
         }
     }
+}
+
+/// Codes of subword-nmt.
+fn codes(folder: &Path, names: &[String]) -> Option<[PathBuf; 2]> {
+    let sides = ["source.bpe", "target.bpe"];
+    if sides.iter().all(|side| names.iter().any(|name| name == side)) {
+        return Some(sides.map(|side| folder.join(side)));
+    }
+    only(names, |name| name.ends_with(".bpe")).map(|name| [folder.join(name), folder.join(name)])
 }
 
 /// The only binary shortlist of a folder.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | SentencePiece model | divided by the model, whose pieces are the vocabulary |
 //! | list of tokens, and SentencePiece models | divided by the model of the side |
+//! | list of tokens with `@@`, and codes of subword-nmt | divided at spaces, then by the codes |
 //! | list of tokens | divided at spaces: the text must be tokenized already |
 
 use std::path::Path;
@@ -16,7 +17,7 @@ use tx_text::{
 use super::files::{ModelFiles, is_sentencepiece};
 use crate::{
     error::ConvertError,
-    import::side_tokens::{Division, Listed, SideTokens},
+    import::side_tokens::{Division, Listed, SideTokens, divided_by_codes},
     marian::vocabulary::{self, Vocabulary},
     source_files::SourceFiles,
 };
@@ -52,7 +53,11 @@ pub(super) fn read(
             }
         }
     };
-    Ok([side(0)?, side(1)?])
+    let sides = [side(0)?, side(1)?];
+    match &found.codes {
+        Some(codes) => divided_by_codes(sides, codes, files),
+        None => Ok(sides),
+    }
 }
 
 fn listed(path: &Path, bytes: Vec<u8>, model: Option<Vec<u8>>) -> Result<Listed, String> {

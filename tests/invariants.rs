@@ -217,11 +217,12 @@ fn variants_of_other_programs(base: &ModelConfig) -> Vec<(String, ModelConfig)> 
         variants.push((format!("{norm:?} epsilon"), config));
         let config = ModelConfig { norm, decoder_start: DecoderStart::Zero, ..base.clone() };
         variants.push((format!("{norm:?} zero start"), config));
-        for autoregression in every!(Autoregression: SelfAttention, Ssru) {
-            for normalization in every!(Normalization: Layer, Rms) {
-                let config = ModelConfig { norm, autoregression, normalization, ..base.clone() };
-                variants.push((format!("{norm:?} {autoregression:?} {normalization:?}"), config));
-            }
+        let kinds = every!(Normalization: Layer, Rms);
+        for (autoregression, normalization) in
+            every!(Autoregression: SelfAttention, Ssru).into_iter().zip(kinds.into_iter().rev())
+        {
+            let config = ModelConfig { norm, autoregression, normalization, ..base.clone() };
+            variants.push((format!("{norm:?} {autoregression:?} {normalization:?}"), config));
         }
     }
     for positions in every!(Positions: Sinusoidal, Learned, Rotary, Relative, Alibi, None) {

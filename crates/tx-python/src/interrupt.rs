@@ -1,0 +1,62 @@
+//! Work that Ctrl-C can interrupt.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use pyo3::prelude::*;
+use tx_infer::Cancellation;
+
+use crate::error::{Class, exception};
+
+/// Time between two checks for signals.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Runs `work` in a thread without the lock of the interpreter. A signal whose handler raises sets
+/// `cancellation`, and its exception is returned as soon as the work has ended.
+///
+/// # Errors
+///
+/// The exception of a signal handler; an internal error if the work panics.
+pub(crate) fn interruptible<T: Send>(
+    py: Python<'_>,
+    cancellation: &Cancellation,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
+    thread::scope(|scope| {
+        let (sender, receiver) = channel::<()>();
+        // `detach` takes what threads can share.
+        let receiver = Mutex::new(receiver);
+        let worker = scope.spawn(move || {
+            let result = work();
+            drop(sender);
+            result
+        });
+        let mut raised = Ok(());
+        loop {
+            let ended = py.detach(|| {
+                let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                receiver.recv_timeout(INTERVAL)
+            });
+            match ended {
+                Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
+                    raised = py.check_signals();
+                    if raised.is_err() {
+                        cancellation.cancel();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) | Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let result = py.detach(|| worker.join());
+        raised?;
+        let failed = |_| exception(Class::Other, "internal error: please report it", None);
+        result.map_err(failed)
+    })
+}

@@ -1,0 +1,42 @@
+//! Python package `txmt`: conversion between Python's objects and the libraries of tx.
+//!
+//! The classes are documented in `python/txmt/__init__.pyi`. Work runs in a thread of its own without
+//! the lock of the interpreter, so that Ctrl-C and other threads are served meanwhile.
+
+mod error;
+mod interrupt;
+mod options;
+
+mod metrics;
+mod one_text;
+mod tokenizer;
+mod translator;
+
+mod convert;
+
+use pyo3::prelude::*;
+
+/// As in the programs: many small allocations in several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Compiled part of `txmt`.
+#[pymodule]
+mod _txmt {
+    #[pymodule_export]
+    use super::convert::{export, import_model};
+    #[pymodule_export]
+    use super::metrics::{PyBleu, PyChrf, PyScore, PyTer};
+    #[pymodule_export]
+    use super::one_text::{PyClassifier, PyFillMask, PyGenerator};
+    #[pymodule_export]
+    use super::tokenizer::PyTokenizer;
+    #[pymodule_export]
+    use super::translator::{PyScored, PyTranslation, PyTranslator};
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

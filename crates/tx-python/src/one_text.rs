@@ -1,0 +1,153 @@
+//! Models with one text: classifier, generator, masked language model.
+
+use std::path::PathBuf;
+
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyList},
+};
+use tx_infer::{Cancellation, Classifier, FillMask, Generator, InferError, Prompt, SearchOptions};
+
+use crate::{
+    error::IntoException, interrupt::interruptible, options::Search, tokenizer::PyTokenizer,
+};
+
+/// Opens a model without the lock of the interpreter.
+fn open<T: Send>(
+    py: Python<'_>,
+    open: impl FnOnce() -> Result<T, InferError> + Send,
+) -> PyResult<T> {
+    interruptible(py, &Cancellation::new(), open)?.map_err(IntoException::into_exception)
+}
+
+/// Classifier of texts.
+#[pyclass(name = "Classifier", module = "txmt", frozen)]
+pub(crate) struct PyClassifier {
+    inner: Classifier,
+}
+
+#[pymethods]
+impl PyClassifier {
+    #[new]
+    #[pyo3(signature = (model_path, device = "cpu"))]
+    fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
+        let device = crate::options::device(device)?;
+        Ok(Self { inner: open(py, || Classifier::open(&model_path, &device))? })
+    }
+
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.inner.labels().iter().map(|label| label.to_string()).collect()
+    }
+
+    #[getter]
+    fn tokenizer(&self) -> PyTokenizer {
+        self.inner.tokenizer().clone().into()
+    }
+
+    /// For each text, pairs of a label and its probability, best first.
+    #[pyo3(signature = (texts, top_k = None))]
+    fn classify_batch(
+        &self,
+        py: Python<'_>,
+        texts: Vec<String>,
+        top_k: Option<usize>,
+    ) -> PyResult<Vec<Vec<(String, f32)>>> {
+        let found = open(py, || self.inner.classify_batch(&texts))?;
+        let best = |scores: Vec<tx_infer::LabelScore>| {
+            let scores = scores.into_iter().take(top_k.unwrap_or(usize::MAX));
+            scores.map(|score| (score.label.to_string(), score.probability)).collect()
+        };
+        Ok(found.into_iter().map(|one| best(one.scores)).collect())
+    }
+}
+
+/// Generator of texts.
+#[pyclass(name = "Generator", module = "txmt", frozen)]
+pub(crate) struct PyGenerator {
+    inner: Generator,
+}
+
+#[pymethods]
+impl PyGenerator {
+    #[new]
+    #[pyo3(signature = (model_path, device = "cpu"))]
+    fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
+        let device = crate::options::device(device)?;
+        Ok(Self { inner: open(py, || Generator::open(&model_path, &device))? })
+    }
+
+    #[getter]
+    fn tokenizer(&self) -> PyTokenizer {
+        self.inner.tokenizer().clone().into()
+    }
+
+    /// For each prompt, texts with their scores, best first.
+    #[pyo3(signature = (prompts, **options))]
+    fn generate_batch(
+        &self,
+        py: Python<'_>,
+        prompts: Vec<String>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<Vec<(String, f32)>>> {
+        let options: SearchOptions = Search::of(options)?.apply(self.inner.options());
+        let cancellation = Cancellation::new();
+        let found = interruptible(py, &cancellation, || {
+            let texts = prompts.iter().zip(0..);
+            let prompts: Vec<Prompt<'_>> =
+                texts.map(|(text, number)| Prompt { text, number }).collect();
+            let mut found = Vec::with_capacity(prompts.len());
+            self.inner.continue_lines(&prompts, &options, &cancellation, |ready| {
+                found.extend(ready);
+                Ok::<_, InferError>(())
+            })?;
+            Ok::<_, InferError>(found)
+        })?;
+        let found = found.map_err(IntoException::into_exception)?;
+        let texts = found.into_iter().map(|one| {
+            let hypotheses = one.hypotheses.into_iter();
+            hypotheses.map(|it| (it.text, it.hypothesis.score)).collect()
+        });
+        Ok(texts.collect())
+    }
+}
+
+/// Model that fills masks.
+#[pyclass(name = "FillMask", module = "txmt", frozen)]
+pub(crate) struct PyFillMask {
+    inner: FillMask,
+}
+
+#[pymethods]
+impl PyFillMask {
+    #[new]
+    #[pyo3(signature = (model_path, device = "cpu", *, top_k = 5))]
+    fn new(py: Python<'_>, model_path: PathBuf, device: &str, top_k: usize) -> PyResult<Self> {
+        let device = crate::options::device(device)?;
+        let inner = open(py, || FillMask::open(&model_path, &device))?;
+        Ok(Self { inner: inner.with_top_k(top_k) })
+    }
+
+    #[getter]
+    fn tokenizer(&self) -> PyTokenizer {
+        self.inner.tokenizer().clone().into()
+    }
+
+    /// Candidates of each mask of a text: dictionaries as those of transformers.
+    fn __call__<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
+        let found = open(py, || self.inner.fill(text))?;
+        let masks = PyList::empty(py);
+        for mask in found.masks {
+            let candidates = PyList::empty(py);
+            for one in mask {
+                let candidate = PyDict::new(py);
+                candidate.set_item("score", one.probability)?;
+                candidate.set_item("token", one.id)?;
+                candidate.set_item("token_str", one.text)?;
+                candidates.append(candidate)?;
+            }
+            masks.append(candidates)?;
+        }
+        Ok(masks)
+    }
+}

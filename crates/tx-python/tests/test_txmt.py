@@ -1,0 +1,193 @@
+"""Tests of the package on the bundles of the repository and models that they are compared with."""
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import txmt
+from txmt.metrics import BLEU, CHRF, TER
+
+FIXTURES = Path(__file__).parents[3] / "tests" / "fixtures"
+BUNDLE = FIXTURES / "bundle-v1"
+CASES = json.loads((FIXTURES / "bundle-v1.json").read_text(encoding="utf-8"))
+MODELS = Path(__file__).parents[2] / "tx-convert" / "tests" / "fixtures"
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return txmt.Translator(BUNDLE)
+
+
+def options(case):
+    """Search options of the recorded hypotheses: `tests/bundle_formats.rs`."""
+    return dict(beam_size=3, max_repeats=0, num_hypotheses=len(case["hypotheses"]))
+
+
+def test_translations_are_those_of_the_library(translator):
+    for case in CASES:
+        if not case["hypotheses"]:
+            assert translator.translate(case["source"]).text == ""
+            continue
+        found = translator.translate(case["source"], **options(case))
+        expected = case["hypotheses"]
+        assert found.hypotheses == [one["text"] for one in expected]
+        assert found.scores == pytest.approx([one["score"] for one in expected], abs=1e-5)
+        assert found.text == str(found) == expected[0]["text"]
+
+
+def test_batches_and_streams_keep_their_order(translator):
+    texts = [case["source"] for case in CASES] * 20
+    whole = [one.text for one in translator.translate_batch(texts)]
+    assert [one.text for one in translator(texts)] == whole
+    assert translator(texts[0]).text == whole[0]
+    read = []
+
+    def source():
+        for text in texts:
+            read.append(text)
+            yield text + "\n"
+
+    stream = translator.translate_iterable(source(), max_batch_size=8)
+    assert next(stream).text == whole[0] and len(read) == 8
+    assert [one.text for one in stream] == whole[1:]
+
+
+def test_tokens_go_in_and_come_out(translator):
+    texts = [case["source"] for case in CASES if case["hypotheses"]]
+    tokens = [translator.source_tokenizer.tokenize(text) for text in texts]
+    found = translator.translate_batch(tokens, beam_size=2, num_hypotheses=2)
+    expected = translator.translate_batch(texts, beam_size=2, num_hypotheses=2)
+    for ours, theirs in zip(found, expected):
+        assert ours.hypotheses == ours.tokens == theirs.tokens
+        assert ours.scores == pytest.approx(theirs.scores, abs=1e-5)
+    with pytest.raises(txmt.OptionError, match="source 0 has 0 tokens"):
+        translator.translate_batch([[]] + tokens)
+
+
+def test_tokenizers(translator):
+    tokenizer = translator.target_tokenizer
+    ids = tokenizer.encode("il gatto")
+    assert tokenizer.decode(ids) == "il gatto"
+    assert [tokenizer.id_to_token(id) for id in ids] == tokenizer.tokenize("il gatto")
+    assert tokenizer.token_to_id("<eos>") == 2 and 0 < len(tokenizer)
+    same = txmt.Tokenizer(BUNDLE / "target.tokenizer.json")
+    assert same.encode("il gatto") == ids
+
+
+def test_scores_of_given_translations(translator):
+    found = translator.score_batch(["the cat sleeps ."], ["il gatto dorme ."])[0]
+    assert found.tokens[-1] == "<eos>" and len(found.tokens) == len(found.log_probs)
+    assert all(score < 0 for score in found.log_probs)
+    with pytest.raises(txmt.OptionError, match="1 sources and 2 targets"):
+        translator.score_batch(["a"], ["b", "c"])
+
+
+def test_attention_and_alignment(translator):
+    maps = translator.attention("the cat sleeps .", "il gatto dorme .")
+    for kind in ("encoder", "decoder", "cross"):
+        weights = maps[kind]
+        assert isinstance(weights, np.ndarray) and weights.dtype == np.float32
+        assert weights.shape[2:] == (len(maps[f"{kind}_rows"]), len(maps[f"{kind}_columns"]))
+        assert np.allclose(weights.sum(-1), 1, atol=1e-5)
+    links, source, target = translator.align("the cat sleeps .", "il gatto dorme .")
+    assert target == ["il", "gatto", "dorme", "."] and len(source) == 4
+    assert all(0 <= s < 4 and 0 <= t < 4 for s, t in links)
+
+
+def test_ensembles_and_precisions(translator):
+    both = txmt.Translator.ensemble([BUNDLE, BUNDLE])
+    assert both.translate("the cat sleeps .").text == translator.translate("the cat sleeps .").text
+    assert txmt.Translator(BUNDLE, compute_type="int8").translate("the cat sleeps .").text
+    with pytest.raises(txmt.OptionError, match="compute_type"):
+        txmt.Translator(BUNDLE, compute_type="int4")
+    with pytest.raises(txmt.OptionError, match="an ensemble"):
+        txmt.Translator.ensemble([])
+
+
+def test_errors_have_classes_and_hints(translator):
+    with pytest.raises(txmt.ModelError, match="is not a bundle") as error:
+        txmt.Translator("/nowhere")
+    assert error.value.hint and error.value.hint in str(error.value)
+    assert issubclass(txmt.OptionError, ValueError) and issubclass(txmt.ModelError, txmt.Error)
+    with pytest.raises(txmt.OptionError, match="`beam`"):
+        translator.translate("a", beam_size=0)
+    with pytest.raises(txmt.OptionError, match="computes on the CPU"):
+        txmt.Translator(BUNDLE, device="cuda")
+    with pytest.raises(TypeError, match="beams"):
+        translator.translate("a", beams=4)
+    with pytest.raises(TypeError):
+        translator.translate("a", beam_size="four")
+    with pytest.raises(txmt.ModelError, match="task `translate`, expected `classify`"):
+        txmt.Classifier(BUNDLE)
+
+
+def test_metrics_are_those_of_sacrebleu():
+    sacrebleu = pytest.importorskip("sacrebleu.metrics")
+    generator = np.random.default_rng(1)
+    words = "the a cat dog sees , . it's 1,000.5 sleeps Ünder große".split()
+    line = lambda: " ".join(generator.choice(words, generator.integers(0, 12)))
+    for case in range(60):
+        count, references = int(generator.integers(1, 8)), int(generator.integers(1, 4))
+        hypotheses = [line() for _ in range(count)]
+        lists = [[line() for _ in range(count)] for _ in range(references)]
+        for ours, theirs in [
+            (BLEU(), sacrebleu.BLEU()),
+            (BLEU(lowercase=True, tokenize="intl", smooth_method="floor"),
+             sacrebleu.BLEU(lowercase=True, tokenize="intl", smooth_method="floor")),
+            (CHRF(word_order=2), sacrebleu.CHRF(word_order=2)),
+            (TER(normalized=True), sacrebleu.TER(normalized=True)),
+        ]:
+            found, expected = (metric.corpus_score(hypotheses, lists) for metric in (ours, theirs))
+            assert str(found) == str(expected)
+            assert float(found) == pytest.approx(expected.score, abs=1e-9)
+            assert found.signature == str(theirs.get_signature())
+    with pytest.raises(txmt.OptionError):
+        BLEU().corpus_score(["a"], [["a", "b"]])
+    with pytest.raises(txmt.OptionError, match="tokenize"):
+        BLEU(tokenize="none-such")
+
+
+def test_models_are_imported_and_exported(tmp_path):
+    notes = txmt.import_model(MODELS / "firefox", tmp_path / "bundle")
+    assert any("shortlist" in note for note in notes)
+    shortlist = tmp_path / "bundle" / "shortlist.safetensors"
+    translator = txmt.Translator(tmp_path / "bundle", shortlist=shortlist)
+    assert translator.translate("nobody paints it today .").text == "niemand malt es heute ."
+    txmt.export(BUNDLE, "onnx", tmp_path / "onnx")
+    assert (tmp_path / "onnx" / "encoder_model.onnx").stat().st_size > 1000
+    with pytest.raises(txmt.OptionError, match="unknown format"):
+        txmt.export(BUNDLE, "paper", tmp_path / "paper")
+    with pytest.raises(txmt.ModelError, match="no known model format|is no"):
+        txmt.import_model(tmp_path / "onnx", tmp_path / "other")
+
+
+def test_threads_share_a_translator(translator):
+    expected = translator.translate("the cat sleeps .").text
+    found = []
+
+    def work():
+        for _ in range(20):
+            found.append(translator.translate("the cat sleeps .").text)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 160
+
+
+def test_an_interrupt_ends_a_call(translator):
+    texts = ["the cat sleeps . " * 5] * 200_000
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        translator.translate_batch(texts, beam_size=4)
+    assert time.monotonic() - start < 5

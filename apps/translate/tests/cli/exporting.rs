@@ -33,6 +33,6 @@ fn a_bundle_is_exported_to_a_new_folder() {
 fn an_unknown_format_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().to_str().unwrap();
-    let run = command("export", &["--format", "onnx", "--output", output]);
-    run.failed(2, &["onnx", "ctranslate2, transformers, marian"]);
+    let run = command("export", &["--format", "tflite", "--output", output]);
+    run.failed(2, &["tflite", "ctranslate2, transformers, marian, onnx"]);
 }

@@ -70,7 +70,7 @@ fn the_shipped_catalogue_is_listed_without_a_network() {
     let (code, list, shown) = run(&cache, &["models", "list", "--source", "en", "--target", "it"]);
     assert_eq!((code, &*shown), (0, ""));
     let names: Vec<&str> = list.lines().filter_map(|line| line.split('\t').next()).collect();
-    assert_eq!(names, ["argos-en-it", "opus-mt-en-it"]);
+    assert_eq!(names, ["argos-en-it", "opus-mt-en-it", "firefox-en-it"]);
     let (code, _, shown) = run(&cache, &["models", "get", "argos-en-klingon"]);
     assert!(code == 1 && shown.contains("no model `argos-en-klingon`"), "{shown}");
     assert!(shown.contains("hint: `translate models list`"), "{shown}");

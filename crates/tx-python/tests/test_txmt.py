@@ -184,6 +184,8 @@ def test_threads_share_a_translator(translator):
 
 
 def test_an_interrupt_ends_a_call(translator):
+    # A shell's background jobs ignore SIGINT, and Python leaves it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     texts = ["the cat sleeps . " * 5] * 200_000
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

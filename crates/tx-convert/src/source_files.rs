@@ -4,8 +4,10 @@ use std::{
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use memmap2::Mmap;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tx_text::git_lfs;
@@ -164,6 +166,18 @@ pub(crate) fn regular_file(path: &Path) -> Result<u64, ConvertError> {
         true => Err(ConvertError::GitLfsPointer { path: path.to_owned() }),
         false => Ok(metadata.len()),
     }
+}
+
+/// Maps a regular file into memory.
+pub(crate) fn map(path: &Path) -> Result<Arc<Mmap>, ConvertError> {
+    regular_file(path)?;
+    let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(read_error)?;
+    // SAFETY: the file is only read. A process that truncates it in place while it is mapped
+    // would end this process, as the documentation of the crate states.
+    #[allow(unsafe_code)]
+    let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
+    Ok(Arc::new(map))
 }
 
 /// Reads a regular file of at most `max` bytes.

@@ -13,14 +13,14 @@
 //! Numbers are little-endian. A quantized matrix `[rows, columns]` is stored as `[columns, rows]`, except
 //! embeddings, and its factor follows its values: the integers are the values times this factor.
 
-use std::{fs::File, ops::Range, path::Path, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use memmap2::Mmap;
 
 use super::archive::{Archive, OPTIONS};
 use crate::{
     error::ConvertError,
-    source_files::regular_file,
+    source_files,
     tensors::{ElementType, Tensor, Tensors},
 };
 
@@ -100,13 +100,7 @@ pub(crate) fn is_binary(start: &[u8]) -> bool {
 /// If it cannot be read or is damaged, has types of another processor, or has no options.
 pub(super) fn open(path: &Path) -> Result<Archive, ConvertError> {
     let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
-    regular_file(path)?;
-    let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(read_error)?;
-    // SAFETY: the file is only read. A process that truncates it in place while it is mapped
-    // would end this process, as the documentation of the crate states.
-    #[allow(unsafe_code)]
-    let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(read_error)?);
+    let map = source_files::map(path)?;
     let mut tensors = Tensors::new(path);
     let mut options = None;
     let file: Arc<Path> = path.into();

@@ -14,12 +14,12 @@
 //! Quantized values are divided by a scale: one for each row of a matrix in int8, one for a matrix in
 //! int16.
 
-use std::{collections::BTreeMap, fs::File, ops::Range, path::Path, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, path::Path, sync::Arc};
 
 use memmap2::Mmap;
 
 use super::{ElementType, Tensor, Tensors, elements, four, two};
-use crate::{error::ConvertError, source_files::regular_file};
+use crate::{error::ConvertError, source_files};
 
 /// Versions that are read.
 const VERSIONS: std::ops::RangeInclusive<u32> = 2..=6;
@@ -115,13 +115,7 @@ impl ModelBin {
     /// If it cannot be read or is damaged, or has another version.
     pub(crate) fn open(path: &Path) -> Result<Self, ConvertError> {
         let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
-        regular_file(path)?;
-        let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(read_error)?;
-        // SAFETY: the file is only read. A process that truncates it in place while it is mapped
-        // would end this process, as the documentation of the crate states.
-        #[allow(unsafe_code)]
-        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(read_error)?);
+        let map = source_files::map(path)?;
         let Header { specification, revision, variables, aliases } =
             Header::read(&map).map_err(problem)?;
         let mut found = Self {

@@ -2,19 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     path::Path,
-    sync::Arc,
 };
 
-use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{ElementType, Tensor, Tensors};
 use crate::{
     error::ConvertError,
-    source_files::{SourceFiles, regular_file},
+    source_files::{self, SourceFiles},
 };
 
 /// Index of a model in shards: the file of each tensor.
@@ -75,20 +72,14 @@ impl Tensors {
 
     fn add_safetensors(&mut self, path: &Path) -> Result<(), ConvertError> {
         let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
-        regular_file(path)?;
-        let read_error = |source| ConvertError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(read_error)?;
-        // SAFETY: the file is only read. A process that truncates it in place while it is mapped
-        // would end this process, as the documentation of the crate states.
-        #[allow(unsafe_code)]
-        let map = unsafe { Mmap::map(&file) }.map_err(read_error)?;
+        let map = source_files::map(path)?;
         let (header, metadata) =
             SafeTensors::read_metadata(&map).map_err(|error| problem(error.to_string()))?;
         // The format forbids names that are given twice, and its reader keeps the last.
         let text = map.get(8..8 + header).unwrap_or_default();
         tx_text::json::from_slice::<IgnoredAny>(text)
             .map_err(|error| problem(format!("its header: {error}")))?;
-        let (map, file) = (Arc::new(map), path.into());
+        let file = path.into();
         let infos: Vec<_> =
             metadata.tensors().into_iter().map(|(name, info)| (name, info.clone())).collect();
         for (name, info) in infos {

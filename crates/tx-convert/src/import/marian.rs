@@ -96,9 +96,10 @@ pub(super) fn read(from: &Path) -> Result<Import, ConvertError> {
     import.notes.extend(division);
     if let Some(path) = &found.shortlist {
         let shared = found.vocabularies[0] == found.vocabularies[1];
-        let lists = BinaryShortlist::parse(&files.bytes(path)?)
+        let shortlist = BinaryShortlist::parse(&files.bytes(path)?)
+            .and_then(|lists| lists.convert(&orders, shared, &import.tokenizers))
             .map_err(|problem| ConvertError::File { path: path.clone(), problem })?;
-        import.shortlist = Some(lists.convert(&orders, shared, &import.tokenizers));
+        import.shortlist = Some(shortlist);
         import.notes.push(format!(
             "the shortlist of the model is `{SHORTLIST}` in the bundle; translate with it by `--shortlist`"
         ));

@@ -12,6 +12,8 @@ use tx_text::special::{SPECIAL_TOKENS, UNK};
 pub(super) const MARK: &str = "@@";
 /// End of the last part of a word, in codes.
 const END: &str = "</w>";
+/// Maximum number of merges of a file.
+const MAX_MERGES: usize = 1 << 17;
 /// First line of a file: the version, of which 0.1 divides the last character of a word from its end.
 const VERSION: &str = "#version: 0.2";
 
@@ -26,7 +28,7 @@ impl MergeCodes {
     ///
     /// # Errors
     ///
-    /// If it is not UTF-8, or a line is not a pair.
+    /// If it is not UTF-8, a line is not a pair, or there are too many.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
         let mut lines = text.lines();
@@ -39,6 +41,9 @@ impl MergeCodes {
             let &[left, right] = parts.as_slice() else {
                 return Err(format!("its line {number} is not a pair of symbols"));
             };
+            if merges.len() == MAX_MERGES {
+                return Err(format!("it has more than {MAX_MERGES} pairs"));
+            }
             // Of equal pairs, the first counts.
             if seen.insert((left, right)) {
                 merges.push([left.to_owned(), right.to_owned()]);
@@ -139,5 +144,9 @@ mod tests {
         ] {
             assert!(MergeCodes::parse(text).unwrap_err().contains(problem), "{problem}");
         }
+        let pairs = |count| (0..count).map(|number| format!("a {number}\n")).collect::<String>();
+        let parse = |count| MergeCodes::parse(format!("{VERSION}\n{}", pairs(count)).as_bytes());
+        assert!(parse(MAX_MERGES).is_ok());
+        assert!(parse(MAX_MERGES + 1).unwrap_err().contains("more than 131072 pairs"));
     }
 }

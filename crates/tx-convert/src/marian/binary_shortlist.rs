@@ -16,6 +16,8 @@ use crate::import::RowOrder;
 const MAGIC: u64 = 0xF11A_48D5_0134_17F5;
 /// Numbers of the header.
 const HEADER: usize = 6;
+/// Maximum number of candidates of all source tokens of a bundle.
+const MAX_CANDIDATES: usize = 1 << 26;
 
 /// Candidates by the ids of a model.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,14 +69,25 @@ impl BinaryShortlist {
         Ok(Self { frequent, offsets, candidates })
     }
 
+    /// Candidates of the source token of a row.
+    fn list(&self, row: u32) -> &[u32] {
+        let bounds = self.offsets.get(row as usize).zip(self.offsets.get(row as usize + 1));
+        bounds.and_then(|(&start, &end)| self.candidates.get(start..end)).unwrap_or_default()
+    }
+
     /// Converts ids of the model, whose rows are in the `orders` of source and target in the bundle. With
-    /// a `shared` vocabulary, a source token is a candidate itself.
+    /// a `shared` vocabulary, a source token is a candidate itself. Source tokens with the same row have the
+    /// same list.
+    ///
+    /// # Errors
+    ///
+    /// If the lists of all source tokens are too long.
     pub(crate) fn convert(
         &self,
         [source, target]: &[RowOrder; 2],
         shared: bool,
         tokenizers: &Tokenizers,
-    ) -> Shortlist {
+    ) -> Result<Shortlist, String> {
         let rows = target.iter().flatten().max().map_or(0, |&last| last as usize + 1);
         let mut ids = vec![None; rows];
         for (id, row) in (0..).zip(target.iter()) {
@@ -85,14 +98,18 @@ impl BinaryShortlist {
         let of_row = |row: u32| ids.get(row as usize).copied().flatten();
         let frequent = usize::try_from(self.frequent).unwrap_or(rows).min(rows);
         let frequent = ids.get(..frequent).unwrap_or_default().iter().flatten().copied();
-        let candidates = source.iter().map(|row| {
-            let Some(row) = *row else { return Vec::new() };
-            let bounds = self.offsets.get(row as usize).zip(self.offsets.get(row as usize + 1));
-            let list = bounds.and_then(|(&start, &end)| self.candidates.get(start..end));
-            let own = shared.then_some(row);
-            list.unwrap_or_default().iter().copied().chain(own).filter_map(of_row).collect()
+        let lists = || source.iter().map(|row| row.map_or(&[][..], |row| self.list(row)));
+        let count = lists().map(<[u32]>::len).fold(0_usize, usize::saturating_add);
+        if count > MAX_CANDIDATES {
+            return Err(format!(
+                "its lists would have {count} candidates, at most {MAX_CANDIDATES}"
+            ));
+        }
+        let candidates = lists().zip(source.iter()).map(|(list, row)| {
+            let own = row.filter(|_| shared);
+            list.iter().copied().chain(own).filter_map(of_row).collect()
         });
-        Shortlist::new(tokenizers, frequent.collect(), candidates)
+        Ok(Shortlist::new(tokenizers, frequent.collect(), candidates))
     }
 }
 
@@ -106,4 +123,30 @@ fn hash(bytes: &[u8]) -> u64 {
             .wrapping_add(seed >> 2);
         seed ^ mixed
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tx_infer::Bundle;
+
+    use super::*;
+
+    /// 2^14 candidates of one row for 2^12 source tokens are the limit, 2^26.
+    #[test]
+    fn lists_of_many_tokens_with_one_row_are_bounded() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+        let tokenizers = Bundle::open(fixtures.join("bundle-v1")).unwrap().tokenizers;
+        let candidates = vec![5; 1 << 14];
+        let lists = BinaryShortlist { frequent: 0, offsets: vec![0, 1 << 14], candidates };
+        let target: RowOrder = (0..8).map(Some).collect();
+        let convert = |sources: usize| {
+            let source: RowOrder = vec![Some(0); sources].into();
+            lists.convert(&[source, target.clone()], false, &tokenizers)
+        };
+        assert!(convert(1 << 12).is_ok());
+        let problem = convert((1 << 12) + 1).unwrap_err();
+        assert_eq!(problem, "its lists would have 67125248 candidates, at most 67108864");
+    }
 }

@@ -56,7 +56,7 @@ pub(super) fn write(bundle: &Bundle, folder: &NewFolder) -> Result<(), ConvertEr
     folder.write_tokenizers(bundle)
 }
 
-/// What a program needs to know beside the graphs.
+/// `config.json`: special tokens and sizes that a program needs beside the graphs.
 fn config(bundle: &Bundle) -> serde_json::Value {
     let config = &bundle.config;
     let start = match config.decoder_start {

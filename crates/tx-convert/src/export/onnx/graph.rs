@@ -74,7 +74,8 @@ pub(super) enum Element {
 }
 
 impl Element {
-    fn number(self) -> u64 {
+    /// Number of the type in `TensorProto.DataType`.
+    pub(super) fn number(self) -> u64 {
         match self {
             Self::F32 => 1,
             Self::I64 => 7,

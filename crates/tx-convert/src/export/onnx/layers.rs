@@ -5,7 +5,7 @@ use tx_model::{
     position_formulas::{MAX_RELATIVE_DISTANCE, alibi_slopes, rotary_wavelengths},
 };
 
-use super::graph::{Attribute, Graph, Value};
+use super::graph::{Attribute, Element, Graph, Value};
 
 /// Score of a blocked key.
 const BLOCKED: f32 = -1e4;
@@ -23,7 +23,7 @@ pub(super) struct KeysValues {
     pub(super) values: Value,
 }
 
-/// What is added to the scores of attention, and the rotation of queries and keys.
+/// Mask of an attention, and the positions of its queries and keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
     /// Broadcasts to `[B, H, Q, K]`.
@@ -33,6 +33,12 @@ pub(super) struct Places {
 }
 
 impl Layers<'_, '_> {
+    /// Converts integers or truth values to single precision.
+    fn cast(&mut self, x: &Value) -> Value {
+        let element = Attribute::Int(Element::F32.number().cast_signed());
+        self.graph.node_with("Cast", &[x], &[("to", element)])
+    }
+
     fn op(&mut self, operator: &str, inputs: &[&Value]) -> Value {
         self.graph.node(operator, inputs)
     }
@@ -251,7 +257,7 @@ impl Layers<'_, '_> {
         let distance = self.op("Sub", &[keys, &queries]);
         if self.config.positions == Positions::Alibi {
             let distance = self.op("Abs", &[&distance]);
-            let distance = self.graph.node_with("Cast", &[&distance], &[("to", Attribute::Int(1))]);
+            let distance = self.cast(&distance);
             let slopes: Vec<f32> =
                 alibi_slopes(self.config.n_heads).iter().map(|slope| -slope).collect();
             let slopes = self.graph.floats("slopes", &[slopes.len(), 1, 1], &slopes);
@@ -268,7 +274,7 @@ impl Layers<'_, '_> {
 
     /// Mask `[B, 1, 1, S]` to be added to scores, from 1 for each token and 0 for padding, `[B, S]`.
     pub(super) fn padding_mask(&mut self, real: &Value) -> Value {
-        let real = self.graph.node_with("Cast", &[real], &[("to", Attribute::Int(1))]);
+        let real = self.cast(real);
         let one = self.graph.float(1.0);
         let padding = self.op("Sub", &[&one, &real]);
         let blocked = self.graph.float(BLOCKED);
@@ -282,7 +288,7 @@ impl Layers<'_, '_> {
         let last = self.graph.ints(&[-1]);
         let queries = self.op("Unsqueeze", &[queries, &last]);
         let is_later = self.op("Greater", &[keys, &queries]);
-        let is_later = self.graph.node_with("Cast", &[&is_later], &[("to", Attribute::Int(1))]);
+        let is_later = self.cast(&is_later);
         let blocked = self.graph.float(BLOCKED);
         self.op("Mul", &[&is_later, &blocked])
     }
@@ -299,7 +305,7 @@ impl Layers<'_, '_> {
             // The first token has the zero vector.
             let zero = self.graph.int(0);
             let is_later = self.op("Greater", &[positions, &zero]);
-            let factor = self.graph.node_with("Cast", &[&is_later], &[("to", Attribute::Int(1))]);
+            let factor = self.cast(&is_later);
             let last = self.graph.ints(&[-1]);
             let factor = self.op("Unsqueeze", &[&factor, &last]);
             x = self.op("Mul", &[&x, &factor]);

@@ -12,12 +12,12 @@ use crate::{
     error::IntoException, interrupt::interruptible, options::Search, tokenizer::PyTokenizer,
 };
 
-/// Opens a model without the lock of the interpreter.
-fn open<T: Send>(
+/// Runs `work` to its end without the lock of the interpreter.
+fn run<T: Send>(
     py: Python<'_>,
-    open: impl FnOnce() -> Result<T, InferError> + Send,
+    work: impl FnOnce() -> Result<T, InferError> + Send,
 ) -> PyResult<T> {
-    interruptible(py, &Cancellation::new(), open)?.map_err(IntoException::into_exception)
+    interruptible(py, &Cancellation::new(), work)?.map_err(IntoException::into_exception)
 }
 
 /// Classifier of texts.
@@ -32,7 +32,7 @@ impl PyClassifier {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: open(py, || Classifier::open(&model_path, &device))? })
+        Ok(Self { inner: run(py, || Classifier::open(&model_path, &device))? })
     }
 
     #[getter]
@@ -53,7 +53,7 @@ impl PyClassifier {
         texts: Vec<String>,
         top_k: Option<usize>,
     ) -> PyResult<Vec<Vec<(String, f32)>>> {
-        let found = open(py, || self.inner.classify_batch(&texts))?;
+        let found = run(py, || self.inner.classify_batch(&texts))?;
         let best = |scores: Vec<tx_infer::LabelScore>| {
             let scores = scores.into_iter().take(top_k.unwrap_or(usize::MAX));
             scores.map(|score| (score.label.to_string(), score.probability)).collect()
@@ -74,7 +74,7 @@ impl PyGenerator {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: open(py, || Generator::open(&model_path, &device))? })
+        Ok(Self { inner: run(py, || Generator::open(&model_path, &device))? })
     }
 
     #[getter]
@@ -124,7 +124,7 @@ impl PyFillMask {
     #[pyo3(signature = (model_path, device = "cpu", *, top_k = 5))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str, top_k: usize) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        let inner = open(py, || FillMask::open(&model_path, &device))?;
+        let inner = run(py, || FillMask::open(&model_path, &device))?;
         Ok(Self { inner: inner.with_top_k(top_k) })
     }
 
@@ -135,7 +135,7 @@ impl PyFillMask {
 
     /// Candidates of each mask of a text: dictionaries as those of transformers.
     fn __call__<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
-        let found = open(py, || self.inner.fill(text))?;
+        let found = run(py, || self.inner.fill(text))?;
         let masks = PyList::empty(py);
         for mask in found.masks {
             let candidates = PyList::empty(py);

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod dashboard;
 pub(crate) mod noop_renderer;
+pub mod observer;
 mod parameters;
 pub mod progress;
 pub mod report;

@@ -9,6 +9,7 @@ mod settings;
 
 use std::{
     fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
 };
@@ -31,7 +32,7 @@ use crate::{
     masked_language_modeling::run::MaskedLanguageModelRun,
     ranks::Ranks,
     recording::{checkpoint::Checkpoints, run_lock::RunLock, run_state::RunState},
-    reporting::{progress::ProgressMode, report},
+    reporting::{observer::Event, progress::ProgressMode, report},
     task::Task,
     task_run::TaskRun,
     training::{launch::launch, run_handle::RunResults},
@@ -150,6 +151,33 @@ impl Trainer {
     /// checkpoint.
     pub fn with_interrupt(mut self, stop: Arc<AtomicBool>) -> Self {
         self.settings.stop = stop;
+        self
+    }
+
+    /// Calls `observer` after every update and every validation.
+    ///
+    /// ```no_run
+    /// use std::ops::ControlFlow;
+    ///
+    /// use burn::tensor::Device;
+    /// use tx_train::{ConfigBuilder, Trainer, reporting::observer::Event};
+    ///
+    /// let config = ConfigBuilder::from_recipe("reverse")?.build()?;
+    /// let trainer = Trainer::new(config, "runs/reverse", Device::flex());
+    /// let outcome = trainer
+    ///     .with_observer(|event| match event {
+    ///         Event::Update(update) if update.step == 100 => ControlFlow::Break(()),
+    ///         _ => ControlFlow::Continue(()),
+    ///     })
+    ///     .run()?;
+    /// assert!(outcome.interrupted);
+    /// # Ok::<(), tx_train::TrainError>(())
+    /// ```
+    pub fn with_observer(
+        mut self,
+        observer: impl Fn(&Event) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.observer = Some(Arc::new(observer));
         self
     }
 

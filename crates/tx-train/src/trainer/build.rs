@@ -125,6 +125,7 @@ pub(super) fn build<R: TaskRun>(
         progress: if ranks.is_first() { settings.progress } else { ProgressMode::Quiet },
         ranks: ranks.clone(),
         stop: settings.stop.clone(),
+        observer: settings.observer.clone(),
     };
     Ok(Built { setup, learner, train: Arc::new(train), valid, examples })
 }

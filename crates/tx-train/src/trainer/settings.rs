@@ -13,7 +13,10 @@ use crate::{
     config::TrainConfig,
     error::TrainError,
     ranks::{Alone, Ranks},
-    reporting::progress::{ProgressMode, print},
+    reporting::{
+        observer::Observer,
+        progress::{ProgressMode, print},
+    },
     training::precision::precision_problems,
 };
 
@@ -31,6 +34,7 @@ pub(super) struct RunSettings {
     pub progress: ProgressMode,
     /// Set to interrupt the run.
     pub stop: Arc<AtomicBool>,
+    pub observer: Option<Observer>,
     /// Ranks among which the batches of an update are divided.
     pub ranks: Arc<dyn Ranks>,
 }
@@ -40,7 +44,8 @@ impl RunSettings {
     pub fn new(config: TrainConfig, run: PathBuf, device: Device) -> Self {
         let (others, progress, stop) = (Vec::new(), ProgressMode::Lines, Arc::default());
         let ranks = Arc::new(Alone);
-        Self { config, run, device, others, corpora: None, progress, stop, ranks }
+        let (corpora, observer) = (None, None);
+        Self { config, run, device, others, corpora, progress, stop, observer, ranks }
     }
 
     /// Checks terminal, configuration and number of devices.

@@ -38,7 +38,12 @@ use crate::{
         metrics::{Metrics, Record, Update},
         run_state::RunState,
     },
-    reporting::{progress::ProgressMode, report, reporter::Reporter},
+    reporting::{
+        observer::{Event, Observer, UpdateEvent, ValidationEvent},
+        progress::ProgressMode,
+        report,
+        reporter::Reporter,
+    },
     task::{BatchOf, StepOutput, Task, Trainable},
     validation_report::{Position, ValidationReport},
 };
@@ -68,6 +73,7 @@ pub(crate) struct LoopSetup<T: Task> {
     pub ranks: Arc<dyn Ranks>,
     /// Set to interrupt the run.
     pub stop: Arc<AtomicBool>,
+    pub observer: Option<Observer>,
 }
 
 /// Loop over epochs, updates, validations and checkpoints, on one device or several.
@@ -96,6 +102,7 @@ pub(crate) struct TrainingLoop<T: Task> {
     reporter: Reporter<T>,
     handle: RunHandle<T::Report>,
     stop: Arc<AtomicBool>,
+    observer: Option<Observer>,
     agreement: Agreement,
     interrupter: Interrupter,
     events: Arc<EventStoreClient>,
@@ -146,6 +153,7 @@ impl<T: Task> TrainingLoop<T> {
             skipped: 0,
             handle,
             stop: setup.stop,
+            observer: setup.observer,
             agreement: Agreement::new(setup.ranks),
             interrupter,
             events: event_store,
@@ -258,6 +266,7 @@ impl<T: Task> TrainingLoop<T> {
                 gradient_norm: norm,
             };
             self.reporter.update(output, update, batches.progress())?;
+            self.observe(|| Event::Update(UpdateEvent::new(&update, &output)));
             if self.is_interrupted() {
                 break false;
             }
@@ -423,12 +432,29 @@ impl<T: Task> TrainingLoop<T> {
                 "stopping early: the last {without_progress} found no better model"
             ));
         }
+        self.observe(|| {
+            Event::Validation(ValidationEvent {
+                step: position.step,
+                epoch: position.epoch,
+                seconds: self.clock.seconds(),
+                is_best: verdict.is_best,
+                figures: validated.figures(),
+            })
+        });
         self.handle.set_validation(validated);
         self.reporter.end_validation(position.epoch, total);
         if verdict.is_kept {
             self.save()?;
         }
         Ok(verdict.reduction)
+    }
+
+    /// Calls the observer, if this is the first rank and there is one.
+    fn observe(&self, event: impl FnOnce() -> Event) {
+        let observer = self.observer.as_ref().filter(|_| self.agreement.is_first());
+        if observer.is_some_and(|observer| observer(&event()).is_break()) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Saves a checkpoint, if this is the first rank.

@@ -64,7 +64,9 @@ pub enum Command {
         /// Name of the recipe
         recipe: String,
     },
+    #[expect(missing_docs, reason = "the arguments have the text")]
     Fetch(FetchArgs),
+    #[expect(missing_docs, reason = "the arguments have the text")]
     Bench(BenchArgs),
     /// List the devices that this program can train on
     Devices,

@@ -6,10 +6,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tx_cli::called;
+
 /// Returns the command that runs the program `name` (`train` or `translate`) from the current folder:
 /// its path or a `cargo run` command if this program is in a build folder of Cargo, and `name` if it is
-/// installed.
+/// installed. If this program is `txmt`, it is the command of `txmt`.
 pub fn command(name: &str) -> String {
+    if called::is_txmt() { format!("{} {name}", program("txmt")) } else { program(name) }
+}
+
+fn program(name: &str) -> String {
     let Ok(executable) = env::current_exe() else { return name.to_owned() };
     let search = env::var_os("PATH").unwrap_or_default();
     command_beside(name, &executable, &search, &env::current_dir().unwrap_or_default())

@@ -6,8 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, error::ErrorKind};
-use tx_cli::terminal::stderr;
+use tx_cli::{terminal::stderr, usage::Usage};
 use tx_infer::BundleInfo;
 use tx_train::{
     CheckpointSelection, OnMismatch, Outcome, ResumeFrom, RunLock, Trainer,
@@ -15,7 +14,7 @@ use tx_train::{
 };
 
 use crate::{
-    args::{Cli, RunArgs, Version},
+    args::{RunArgs, Version},
     command::{command, option, quoted},
     fetch, gpu,
     processes::Processes,
@@ -29,7 +28,7 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
     for (name, given) in [("step", args.step.is_some()), ("take", args.take.is_some())] {
         if given && args.resume.is_none() {
             let problem = format!("--{name} has no effect without --resume");
-            Cli::command().error(ErrorKind::MissingRequiredArgument, problem).exit();
+            return Err(Usage::new(problem).into());
         }
     }
     let (names, mut others) = args.device.open(processes.local_rank())?;

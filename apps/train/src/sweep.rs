@@ -1,11 +1,11 @@
 //! `train sweep`: runs for every combination of some settings and seeds.
 
 use std::{
-    env, fs,
+    fs,
     fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, ExitCode, Stdio},
     sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
@@ -14,6 +14,7 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use tx_cli::{
+    called,
     terminal::{stderr, stdout},
     usage::Usage,
 };
@@ -62,7 +63,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: u16,
 
-    /// Options of each run, as those of `train`
+    /// Options of each run, as those of a training run
     #[arg(last = true, value_name = "OPTIONS")]
     pub options: Vec<String>,
 }
@@ -203,7 +204,7 @@ fn start(cell: &Cell, args: &SweepArgs) -> anyhow::Result<Child> {
     let path = log_file(&args.out, cell);
     let writing = || format!("cannot write `{}`", path.display());
     let file = File::options().create(true).append(true).open(&path).with_context(writing)?;
-    let mut command = Command::new(env::current_exe().context("cannot find this program")?);
+    let mut command = called::start("train").context("cannot find this program")?;
     let is_resumed = !Checkpoints::of(&run).steps()?.is_empty();
     if is_resumed {
         command.arg("--resume").arg(&run);

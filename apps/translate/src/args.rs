@@ -6,17 +6,14 @@ pub mod model;
 pub mod search;
 pub mod split;
 
-use std::{env, num::NonZero, path::PathBuf};
+use std::{num::NonZero, path::PathBuf};
 
 use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
+    ArgMatches, Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint,
     error::{ContextKind, ContextValue},
     parser::ValueSource,
 };
-use tx_cli::{
-    failure, free_text,
-    manual::{CompletionsArgs, ManualArgs},
-};
+use tx_cli::manual::{CompletionsArgs, ManualArgs};
 use tx_text::InvalidUtf8;
 
 #[cfg(feature = "models")]
@@ -123,6 +120,7 @@ pub enum Command {
     /// Check the invariants of a model on a device: causality, batches, cache, search, tokenizers
     Check(CheckArgs),
 
+    #[expect(missing_docs, reason = "the arguments have the text")]
     Bench(BenchArgs),
 
     /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian,
@@ -169,7 +167,7 @@ pub enum Command {
 /// Input, output and options of running a model on lines.
 #[derive(Debug, Args)]
 pub struct TranslateArgs {
-    /// Bundle to use: the folder written by `train`, or the name of a model of `translate models`
+    /// Bundle to use: the folder of a training run, or the name of a model of `translate models`
     #[arg(
         long,
         value_name = "DIR",
@@ -259,20 +257,17 @@ pub struct TranslateArgs {
 }
 
 impl Cli {
-    /// Parses the arguments of the program; exits on a usage error.
-    pub fn from_command_line() -> Self {
-        let exit = |error: clap::Error| -> ! { failure::exit(&error, hint(&error).as_deref()) };
-        let matches = Self::command().try_get_matches().unwrap_or_else(|error| exit(error));
-        free_text::check(Self::command(), env::args_os().skip(1))
-            .unwrap_or_else(|error| exit(error));
-        let mut cli = Self::from_arg_matches(&matches).unwrap_or_else(|error| exit(error));
-        cli.translate.given = given(&matches);
-        cli
+    /// Adds the information of `matches` that the arguments themselves do not have: which options were
+    /// given.
+    #[must_use]
+    pub fn with_matches(mut self, matches: &ArgMatches) -> Self {
+        self.translate.given = given(matches);
+        self
     }
 }
 
 /// Returns the next step after an error of the command line, if one is known.
-fn hint(error: &clap::Error) -> Option<String> {
+pub fn usage_hint(error: &clap::Error) -> Option<String> {
     match (error.get(ContextKind::InvalidArg)?, error.get(ContextKind::InvalidValue)?) {
         (ContextValue::String(argument), ContextValue::String(value))
             if argument.starts_with("--tokenize") =>

@@ -46,11 +46,11 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 fn of_inference(error: &InferError) -> Option<&'static str> {
     match error {
         InferError::NotABundle { .. } => Some(
-            "pass the folder of a run of `train` that has completed a validation, or the name of \
+            "pass the folder of a training run that has completed a validation, or the name of \
                  a model that `translate models get` has downloaded",
         ),
         InferError::Format { found, newest, .. } if found > newest => {
-            Some("the bundle is newer than this build: update `translate`")
+            Some("the bundle is newer than this build: update this program")
         }
         InferError::UnknownLanguage { .. } => {
             Some("`translate inspect --model DIR` lists the languages of a model")

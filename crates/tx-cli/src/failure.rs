@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use crate::{closed_output, terminal::stderr};
+use crate::{called, closed_output, terminal::stderr};
 
 /// Reason of a failure, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl Failure {
     /// Prints `error` with its chain of causes, and `hint` on a line of its own, to standard error.
     pub fn report(self, error: &anyhow::Error, hint: Option<&str>) -> ExitCode {
         // Standard error may be closed, and there is no other place to report to.
-        drop(writeln!(stderr(), "error: {error:#}"));
+        drop(writeln!(stderr(), "error: {}", called::in_text(&format!("{error:#}"))));
         print_hint(hint);
         ExitCode::from(self.code())
     }
@@ -50,7 +50,7 @@ pub fn exit(error: &clap::Error, hint: Option<&str>) -> ! {
 /// Prints the next thing to try to standard error.
 pub fn print_hint(hint: Option<&str>) {
     if let Some(hint) = hint {
-        drop(writeln!(stderr(), "hint: {hint}"));
+        drop(writeln!(stderr(), "hint: {}", called::in_text(hint)));
     }
 }
 

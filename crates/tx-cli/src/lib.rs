@@ -1,4 +1,5 @@
-//! Parts that the programs `train` and `translate` share: the allocator, output that is safe to show
+//! Parts that the programs `train`, `translate` and `txmt` share: the name that was called, the
+//! allocator, output that is safe to show
 //! on a terminal, error reports with exit codes, the commands `completions` and `manual`, with the
 //! feature `figures` files with figures, with `log` a log of events, and with `download` the
 //! arguments and the progress of downloads.
@@ -6,6 +7,7 @@
 //! Linking it makes mimalloc the global allocator.
 
 pub mod allocator;
+pub mod called;
 mod closed_output;
 #[cfg(feature = "download")]
 pub mod download;

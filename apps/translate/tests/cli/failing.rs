@@ -77,7 +77,7 @@ fn a_bundle_of_a_later_format_asks_for_a_newer_program() {
     let wrong = run(&["--model", folder.path().to_str().unwrap()], "one\n");
     wrong.failed(
         1,
-        &["is bundle format 99", "reads formats 1 to 3", "hint: ", "update `translate`"],
+        &["is bundle format 99", "reads formats 1 to 3", "hint: ", "update this program"],
     );
 }
 

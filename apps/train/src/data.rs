@@ -1,6 +1,6 @@
 //! `train data`: statistics and preparation of a corpus.
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use tx_cli::terminal::{stderr, stdout};
@@ -60,7 +60,7 @@ pub struct PrepareArgs {
 }
 
 /// Runs a command of `train data`.
-pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
+pub fn data(command: DataCommand) -> anyhow::Result<u8> {
     match command {
         DataCommand::Stats(StatsArgs { json, data }) => {
             let found = Statistics::of(&config(&data)?, fetch::corpora().as_ref())?;
@@ -72,10 +72,10 @@ pub fn data(command: DataCommand) -> anyhow::Result<ExitCode> {
         }
         DataCommand::Prepare(args) => return prepare(args),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
-fn prepare(args: PrepareArgs) -> anyhow::Result<ExitCode> {
+fn prepare(args: PrepareArgs) -> anyhow::Result<u8> {
     let PrepareArgs { output, threads, shard, data } = args;
     let config = config(&data)?;
     let log = |line: &str| {
@@ -113,11 +113,11 @@ fn prepare(args: PrepareArgs) -> anyhow::Result<ExitCode> {
                 true => "interrupted: complete shards are kept, and the same command continues",
                 false => "interrupted: nothing was written",
             });
-            Ok(ExitCode::from(signals.exit_code()))
+            Ok(signals.exit_code())
         }
         done => {
             log(&done?);
-            Ok(ExitCode::SUCCESS)
+            Ok(0)
         }
     }
 }

@@ -24,7 +24,7 @@ mod signals;
 mod sweep;
 mod synthesize;
 
-use std::{env, io::Write, process::ExitCode};
+use std::{env, io::Write};
 
 pub use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
@@ -32,8 +32,9 @@ use processes::Processes;
 use tx_cli::{Failure, allocator, failure, terminal::stdout};
 use tx_train::{CheckpointSelection, RECIPES, Recipe, RunLock, TaskKind};
 
-/// Runs the program with the arguments of the command line, and exits on a usage error.
-pub fn main() -> ExitCode {
+/// Runs the program with the arguments of the command line, and exits on a usage error. Returns the exit
+/// code.
+pub fn main() -> u8 {
     let cli = Cli::try_parse_from(env::args_os())
         .unwrap_or_else(|error| failure::exit(&error, usage_hint(&error).as_deref()));
     run(cli)
@@ -44,8 +45,8 @@ pub fn usage_hint(error: &clap::Error) -> Option<String> {
     removed::hint(error)
 }
 
-/// Runs the program with its arguments, before any other thread has started.
-pub fn run(cli: Cli) -> ExitCode {
+/// Runs the program with its arguments, before any other thread has started. Returns the exit code.
+pub fn run(cli: Cli) -> u8 {
     // Each training step allocates and frees tensors of the same sizes. If their pages were
     // returned to the system, it would clear them again, which took a sixth of the time of a step.
     allocator::set_purge_delay(None);
@@ -61,7 +62,7 @@ pub fn run(cli: Cli) -> ExitCode {
     // A line without an end is still in the buffer.
     match result.and_then(|code| stdout().flush().map(|()| code).map_err(anyhow::Error::from)) {
         Ok(code) => code,
-        Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if failure::is_broken_pipe(&error) => 0,
         Err(error) => {
             processes.let_first_report();
             let failure = hint::failure(&error);
@@ -72,7 +73,7 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-fn other(command: Command, processes: &Processes) -> anyhow::Result<ExitCode> {
+fn other(command: Command, processes: &Processes) -> anyhow::Result<u8> {
     match command {
         Command::Recipes => print(&recipes()),
         Command::Config { recipe } => print(Recipe::find(&recipe)?.toml),
@@ -98,7 +99,7 @@ fn other(command: Command, processes: &Processes) -> anyhow::Result<ExitCode> {
         Command::Completions(args) => args.print(Cli::command()),
         Command::Manual(args) => args.write(Cli::command()),
     }?;
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `train lr-find`: loss over growing learning rates, to choose one.
 
-use std::{fs, io::Write, path::Path, process::ExitCode};
+use std::{fs, io::Write, path::Path};
 
 use anyhow::Context;
 use clap::Args;
@@ -67,7 +67,7 @@ struct Point {
 }
 
 /// Runs the range test and prints the learning rate of the steepest fall.
-pub fn find(args: &LrFindArgs) -> anyhow::Result<ExitCode> {
+pub fn find(args: &LrFindArgs) -> anyhow::Result<u8> {
     let LrFindArgs { lowest, highest, updates, .. } = *args;
     if !(lowest > 0.0 && lowest < highest && highest.is_finite()) {
         let problem =
@@ -113,7 +113,7 @@ pub fn find(args: &LrFindArgs) -> anyhow::Result<ExitCode> {
         .with_interrupt(signals.stop())
         .run();
     match result {
-        Ok(outcome) if outcome.interrupted => return Ok(ExitCode::from(signals.exit_code())),
+        Ok(outcome) if outcome.interrupted => return Ok(signals.exit_code()),
         // The loss diverges at some learning rate.
         Ok(_) | Err(TrainError::NotFinite { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -134,7 +134,7 @@ pub fn find(args: &LrFindArgs) -> anyhow::Result<ExitCode> {
             writeln!(stderr(), "written: {}", path.display())?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Reads the updates of a run.

@@ -3,7 +3,6 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use tx_cli::{terminal::stderr, usage::Usage};
@@ -23,7 +22,7 @@ use crate::{
 
 /// Trains, and prints the commands to run next. The exit code of an interrupted run identifies the
 /// signal. Of several processes, only the first prints.
-pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
+pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<u8> {
     // Clap does not enforce `requires = "resume"` beside `--run`, which conflicts with `--resume`.
     for (name, given) in [("step", args.step.is_some()), ("take", args.take.is_some())] {
         if given && args.resume.is_none() {
@@ -87,7 +86,7 @@ pub fn train(args: RunArgs, processes: &Processes) -> anyhow::Result<ExitCode> {
     if !quiet {
         log(&summary(&outcome));
     }
-    Ok(if outcome.interrupted { ExitCode::from(signals.exit_code()) } else { ExitCode::SUCCESS })
+    Ok(if outcome.interrupted { signals.exit_code() } else { 0 })
 }
 
 /// Prints to standard error. A closed terminal does not fail a successful run.

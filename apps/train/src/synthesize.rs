@@ -3,7 +3,6 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    process::ExitCode,
     sync::atomic::Ordering,
 };
 
@@ -169,14 +168,14 @@ impl SynthesisArgs {
 }
 
 /// Writes pairs of translated text.
-pub fn back_translate(args: &BackTranslateArgs) -> anyhow::Result<ExitCode> {
+pub fn back_translate(args: &BackTranslateArgs) -> anyhow::Result<u8> {
     check_output(&args.output)?;
     let texts = lines(&args.input, &ReadOptions::default())?.collect::<Result<Vec<_>, _>>()?;
     let languages = [args.source_lang.as_deref(), args.target_lang.as_deref()];
     let signals = Signals::listen(!args.search.quiet)?;
     let raw = raw_file(&args.output, "back-translation");
     if !translate(&args.model, languages, &texts, &raw, &args.search, &signals)? {
-        return Ok(ExitCode::from(signals.exit_code()));
+        return Ok(signals.exit_code());
     }
     let found = translations(&raw)?;
     let rows = args.search.samples.unwrap_or(1).max(1);
@@ -187,11 +186,11 @@ pub fn back_translate(args: &BackTranslateArgs) -> anyhow::Result<ExitCode> {
     record(&args.output, "back-translate", &[&args.model], &args.search, counts)?;
     remove(&raw).context("cannot remove temporary files")?;
     report(&args.output, counts, args.search.quiet);
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Writes the original pairs and translations of both sides (data diversification, Nguyen et al. 2020).
-pub fn diversify(args: &DiversifyArgs) -> anyhow::Result<ExitCode> {
+pub fn diversify(args: &DiversifyArgs) -> anyhow::Result<u8> {
     check_output(&args.output)?;
     let DiversifyArgs { forward, backward, .. } = args;
     if forward.is_empty() && backward.is_empty() {
@@ -221,7 +220,7 @@ pub fn diversify(args: &DiversifyArgs) -> anyhow::Result<ExitCode> {
             .collect();
         let raw = raw_file(&args.output, &format!("model-{}", number + 1));
         if !translate(model, [None, None], &texts, &raw, &args.search, &signals)? {
-            return Ok(ExitCode::from(signals.exit_code()));
+            return Ok(signals.exit_code());
         }
         synthetic.push((direction, texts, raw));
     }
@@ -240,7 +239,7 @@ pub fn diversify(args: &DiversifyArgs) -> anyhow::Result<ExitCode> {
         remove(raw).context("cannot remove temporary files")?;
     }
     report(&args.output, counts, args.search.quiet);
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Returns an error if the output exists, which is never replaced.

@@ -41,14 +41,15 @@ mod shortlist;
 mod hint;
 mod progress;
 
-use std::{env, io::Write, process::ExitCode};
+use std::{env, io::Write};
 
 pub use args::{Cli, Command, usage_hint};
 use clap::{CommandFactory, FromArgMatches};
 use tx_cli::{allocator, failure, free_text, png, terminal::stdout, usage};
 
-/// Runs the program with the arguments of the command line, and exits on a usage error.
-pub fn main() -> ExitCode {
+/// Runs the program with the arguments of the command line, and exits on a usage error. Returns the exit
+/// code.
+pub fn main() -> u8 {
     let exit = |error: clap::Error| -> ! { failure::exit(&error, usage_hint(&error).as_deref()) };
     let arguments: Vec<_> = env::args_os().collect();
     let matches =
@@ -61,17 +62,17 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Runs the program with its arguments, before any other thread has started.
-pub fn run(cli: Cli) -> ExitCode {
+/// Runs the program with its arguments, before any other thread has started. Returns the exit code.
+pub fn run(cli: Cli) -> u8 {
     match cli.command {
         None => report(|| task::run(cli.translate)),
         Some(command) => run_command(command, Cli::command()),
     }
 }
 
-/// Runs a command, before any other thread has started. `program` is the program whose completions and
+/// Runs a command, before any other thread has started, and returns the exit code. `program` is the program whose completions and
 /// manual pages are written.
-pub fn run_command(command: Command, program: clap::Command) -> ExitCode {
+pub fn run_command(command: Command, program: clap::Command) -> u8 {
     report(|| match command {
         Command::Score(args) => score::score(args),
         Command::Force(args) => force::force(args),
@@ -96,7 +97,7 @@ pub fn run_command(command: Command, program: clap::Command) -> ExitCode {
 }
 
 /// Does the work of the program, and reports an error.
-fn report(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
+fn report(work: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     // Loading a model frees more memory than the model occupies, so freed pages are returned to the
     // system at once.
     allocator::set_purge_delay(Some(1));
@@ -105,6 +106,6 @@ fn report(work: impl FnOnce() -> anyhow::Result<()>) -> ExitCode {
         Err(error) if !failure::is_broken_pipe(&error) => {
             hint::failure(&error).report(&error, hint::hint(&error).as_deref())
         }
-        _ => ExitCode::SUCCESS,
+        _ => 0,
     }
 }

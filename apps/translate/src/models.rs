@@ -1,9 +1,6 @@
 //! `translate models`: models of a catalogue, and their bundles.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use tx_catalogue::{Catalogue, Entry, Store};
@@ -122,12 +119,6 @@ pub fn models(args: ModelsArgs) -> anyhow::Result<()> {
         ModelsCommand::Get(args) => get(&args),
         ModelsCommand::Remove(args) => Ok(Store::in_cache(&Cache::of_user()?).remove(&args.name)?),
     }
-}
-
-/// Returns the bundle of a downloaded model, if there is no file of its name.
-pub fn downloaded(name: &Path) -> Option<PathBuf> {
-    let name = name.to_str().filter(|_| !name.exists())?;
-    Store::in_cache(&Cache::of_user().ok()?).bundle(name).ok()
 }
 
 fn list(args: &ListArgs) -> anyhow::Result<()> {

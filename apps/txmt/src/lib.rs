@@ -5,18 +5,18 @@
 
 mod args;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::ffi::OsString;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
 use tx_cli::{called, failure, free_text};
 
 /// Runs the program with `arguments`, of which the first is the name of the program, and exits on a
-/// usage error. Call it before any other thread has started.
+/// usage error. Returns the exit code. Call it before any other thread has started.
 ///
 /// `start` is the command line that starts this program in another process, such as `python -m txmt`;
 /// without words, it is the path of the executable file.
-pub fn main(start: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn main(start: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     called::set_txmt(start);
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let exit = |error: clap::Error| -> ! {

@@ -3,5 +3,5 @@
 use std::{env, process::ExitCode};
 
 fn main() -> ExitCode {
-    txmt::main(Vec::new(), env::args_os())
+    txmt::main(Vec::new(), env::args_os()).into()
 }

@@ -39,6 +39,16 @@ impl Store {
         Self { root: cache.root().join(FOLDER) }
     }
 
+    /// Returns the folder that `path` stands for: that of a downloaded model of this name, if there is
+    /// no file or folder of the name.
+    pub fn resolve(path: PathBuf) -> PathBuf {
+        let bundle = || {
+            let name = path.to_str().filter(|_| !path.exists())?;
+            Self::in_cache(&Cache::of_user().ok()?).bundle(name).ok()
+        };
+        bundle().unwrap_or(path)
+    }
+
     /// Returns the folder of the store.
     pub fn root(&self) -> &Path {
         &self.root

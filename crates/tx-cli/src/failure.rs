@@ -1,9 +1,6 @@
 //! Error reports and exit codes of the programs.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
 use crate::{called, closed_output, terminal::stderr};
 
@@ -17,12 +14,13 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Prints `error` with its chain of causes, and `hint` on a line of its own, to standard error.
-    pub fn report(self, error: &anyhow::Error, hint: Option<&str>) -> ExitCode {
+    /// Prints `error` with its chain of causes, and `hint` on a line of its own, to standard error. Returns
+    /// the exit code.
+    pub fn report(self, error: &anyhow::Error, hint: Option<&str>) -> u8 {
         // Standard error may be closed, and there is no other place to report to.
         drop(writeln!(stderr(), "error: {}", called::in_text(&format!("{error:#}"))));
         print_hint(hint);
-        ExitCode::from(self.code())
+        self.code()
     }
 
     /// Returns the exit code.

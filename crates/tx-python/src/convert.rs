@@ -7,7 +7,7 @@ use tx_convert::{
     ConvertError, ExportFormat,
     import::{ImportFormat, ImportOptions, import_with},
 };
-use tx_infer::{Bundle, Cancellation};
+use tx_infer::Bundle;
 
 use crate::{
     error::{IntoException, invalid},
@@ -37,7 +37,7 @@ pub(crate) fn import_model(
         import.save(&output)?;
         Ok(import.notes.clone())
     };
-    interruptible(py, &Cancellation::new(), work)?.map_err(IntoException::into_exception)
+    interruptible(py, || {}, work)?.map_err(IntoException::into_exception)
 }
 
 /// Writes a bundle for another toolkit.
@@ -52,5 +52,5 @@ pub(crate) fn export(
     let work = || -> Result<(), ConvertError> {
         tx_convert::export::export(&Bundle::open(&model_path)?, format, &output)
     };
-    interruptible(py, &Cancellation::new(), work)?.map_err(IntoException::into_exception)
+    interruptible(py, || {}, work)?.map_err(IntoException::into_exception)
 }

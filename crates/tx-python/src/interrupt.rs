@@ -10,22 +10,21 @@ use std::{
 };
 
 use pyo3::prelude::*;
-use tx_infer::Cancellation;
 
 use crate::error::{Class, exception};
 
 /// Time between two checks for signals.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs `work` in a thread without the lock of the interpreter. A signal whose handler raises sets
-/// `cancellation`, and its exception is returned as soon as the work has ended.
+/// Runs `work` in a thread without the lock of the interpreter. After a signal whose handler raises,
+/// `cancel` is called, and the exception is returned as soon as the work has ended.
 ///
 /// # Errors
 ///
 /// The exception of a signal handler; an internal error if the work panics.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
-    cancellation: &Cancellation,
+    cancel: impl Fn(),
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     thread::scope(|scope| {
@@ -47,7 +46,7 @@ pub(crate) fn interruptible<T: Send>(
                 Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
                     raised = py.check_signals();
                     if raised.is_err() {
-                        cancellation.cancel();
+                        cancel();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) | Ok(()) => {}

@@ -6,6 +6,7 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
+use tx_catalogue::Store;
 use tx_infer::{Cancellation, Classifier, FillMask, Generator, InferError, Prompt, SearchOptions};
 
 use crate::{
@@ -17,7 +18,7 @@ fn run<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, InferError> + Send,
 ) -> PyResult<T> {
-    interruptible(py, &Cancellation::new(), work)?.map_err(IntoException::into_exception)
+    interruptible(py, || {}, work)?.map_err(IntoException::into_exception)
 }
 
 /// Classifier of texts.
@@ -32,7 +33,7 @@ impl PyClassifier {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: run(py, || Classifier::open(&model_path, &device))? })
+        Ok(Self { inner: run(py, || Classifier::open(&Store::resolve(model_path), &device))? })
     }
 
     #[getter]
@@ -74,7 +75,7 @@ impl PyGenerator {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: run(py, || Generator::open(&model_path, &device))? })
+        Ok(Self { inner: run(py, || Generator::open(&Store::resolve(model_path), &device))? })
     }
 
     #[getter]
@@ -92,23 +93,69 @@ impl PyGenerator {
     ) -> PyResult<Vec<Vec<(String, f32)>>> {
         let options: SearchOptions = Search::of(options)?.apply(self.inner.options());
         let cancellation = Cancellation::new();
-        let found = interruptible(py, &cancellation, || {
-            let texts = prompts.iter().zip(0..);
-            let prompts: Vec<Prompt<'_>> =
-                texts.map(|(text, number)| Prompt { text, number }).collect();
-            let mut found = Vec::with_capacity(prompts.len());
-            self.inner.continue_lines(&prompts, &options, &cancellation, |ready| {
-                found.extend(ready);
-                Ok::<_, InferError>(())
-            })?;
-            Ok::<_, InferError>(found)
-        })?;
+        let found = interruptible(
+            py,
+            || cancellation.cancel(),
+            || {
+                let texts = prompts.iter().zip(0..);
+                let prompts: Vec<Prompt<'_>> =
+                    texts.map(|(text, number)| Prompt { text, number }).collect();
+                let mut found = Vec::with_capacity(prompts.len());
+                self.inner.continue_lines(&prompts, &options, &cancellation, |ready| {
+                    found.extend(ready);
+                    Ok::<_, InferError>(())
+                })?;
+                Ok::<_, InferError>(found)
+            },
+        )?;
         let found = found.map_err(IntoException::into_exception)?;
         let texts = found.into_iter().map(|one| {
             let hypotheses = one.hypotheses.into_iter();
             hypotheses.map(|it| (it.text, it.hypothesis.score)).collect()
         });
         Ok(texts.collect())
+    }
+
+    /// Continues one text, and calls `callback` with each part as it is generated. Stops if it returns
+    /// `False` or raises an exception.
+    #[pyo3(signature = (prompt, callback, **options))]
+    fn generate(
+        &self,
+        py: Python<'_>,
+        prompt: String,
+        callback: Py<PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let options: SearchOptions = Search::of(options)?.apply(self.inner.options());
+        let cancellation = Cancellation::new();
+        let (mut text, mut raised) = (prompt.clone(), None);
+        let found = interruptible(
+            py,
+            || cancellation.cancel(),
+            || {
+                let prompt = Prompt { text: &prompt, number: 0 };
+                self.inner.continue_streaming(prompt, &options, &cancellation, |part| {
+                    if cancellation.is_cancelled() {
+                        return;
+                    }
+                    text += part;
+                    match Python::attach(|py| callback.call1(py, (part,))?.extract(py).or(Ok(true)))
+                    {
+                        Ok(true) => {}
+                        Ok(false) => cancellation.cancel(),
+                        Err(error) => {
+                            raised = Some(error);
+                            cancellation.cancel();
+                        }
+                    }
+                })
+            },
+        )?;
+        match (raised, found) {
+            (Some(error), _) => Err(error),
+            (None, Err(InferError::Cancelled)) => Ok(text),
+            (None, found) => Ok(found.map_err(IntoException::into_exception)?.text),
+        }
     }
 }
 
@@ -124,7 +171,7 @@ impl PyFillMask {
     #[pyo3(signature = (model_path, device = "cpu", *, top_k = 5))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str, top_k: usize) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        let inner = run(py, || FillMask::open(&model_path, &device))?;
+        let inner = run(py, || FillMask::open(&Store::resolve(model_path), &device))?;
         Ok(Self { inner: inner.with_top_k(top_k) })
     }
 

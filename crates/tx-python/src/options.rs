@@ -1,9 +1,12 @@
 //! Arguments that several classes have.
 
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
-use tx_infer::{Device, LengthNorm, Precision, Sampling, SearchOptions};
+use tx_infer::{
+    Device, LengthNorm, Precision, Sampling, SearchOptions,
+    device::{DeviceError, DeviceName},
+};
 
-use crate::error::invalid;
+use crate::error::{IntoException, invalid};
 
 /// Options of a search, with the names of CTranslate2. `None` keeps the value of the model.
 #[derive(Debug, Clone, Default)]
@@ -109,14 +112,12 @@ impl Search {
     }
 }
 
-/// Device of an argument: this package computes on the CPU.
+/// Device of an argument, with the names of the programs: `cpu` or `auto`, and those of GPUs if the
+/// package was built with them.
 pub(crate) fn device(name: &str) -> PyResult<Device> {
-    match name {
-        "cpu" | "auto" => Ok(Device::Cpu),
-        other => Err(invalid(format!(
-            "device={other:?}: this package computes on the CPU; pass \"cpu\" or \"auto\""
-        ))),
-    }
+    let name: DeviceName = name.parse().map_err(DeviceError::into_exception)?;
+    let (_, device) = name.open().map_err(IntoException::into_exception)?;
+    Ok(device)
 }
 
 /// Precision of an argument; `None` for that of the model.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use numpy::{PyArray4, PyArrayMethods};
 use pyo3::{prelude::*, types::PyDict};
 use rayon::prelude::*;
+use tx_catalogue::Store;
 use tx_infer::{
     Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, InferError,
     SearchOptions, Shortlist, Tokens, Translator,
@@ -76,7 +77,7 @@ impl PyTranslator {
         target_lang: Option<&str>,
         shortlist: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let paths = vec![model_path];
+        let paths = vec![Store::resolve(model_path)];
         Self::open(py, paths, device, compute_type, threads, [source_lang, target_lang], shortlist)
     }
 
@@ -149,7 +150,7 @@ impl PyTranslator {
         }
         let pairs: Vec<(String, String)> = source.into_iter().zip(target).collect();
         let inner = &self.inner;
-        let found = interruptible(py, &Cancellation::new(), || inner.score(&pairs, 0))?
+        let found = interruptible(py, || {}, || inner.score(&pairs, 0))?
             .map_err(IntoException::into_exception)?;
         let tokenizer = &self.inner.tokenizers().target;
         let scored = found.into_iter().map(|score| PyScored {
@@ -169,9 +170,7 @@ impl PyTranslator {
     ) -> PyResult<Bound<'py, PyDict>> {
         let [source, target] = self.pair(py, source, target)?;
         let inner = &self.inner;
-        let maps = interruptible(py, &Cancellation::new(), || {
-            Attention::of(inner.engine(), source, target)
-        })?;
+        let maps = interruptible(py, || {}, || Attention::of(inner.engine(), source, target))?;
         let found = PyDict::new(py);
         for kind in AttentionKind::ALL {
             let (rows, columns) = maps.labels(kind);
@@ -188,7 +187,7 @@ impl PyTranslator {
     fn align(&self, py: Python<'_>, source: &str, target: Option<&str>) -> PyResult<Links> {
         let pair: (Tokens, Tokens) = self.pair(py, source, target)?.into();
         let aligner = Aligner::new(self.inner.engine().clone(), AlignmentOptions::default());
-        let found = interruptible(py, &Cancellation::new(), || aligner.align(&[pair]))?;
+        let found = interruptible(py, || {}, || aligner.align(&[pair]))?;
         let alignment = found.into_iter().next().unwrap_or_default();
         Ok((alignment.links(), alignment.source, alignment.target))
     }
@@ -236,7 +235,7 @@ impl PyTranslator {
                 None => translator,
             })
         };
-        let inner = interruptible(py, &Cancellation::new(), build)?;
+        let inner = interruptible(py, || {}, build)?;
         Ok(Self { inner: inner.map_err(IntoException::into_exception)? })
     }
 
@@ -247,9 +246,11 @@ impl PyTranslator {
         options: &SearchOptions,
     ) -> PyResult<Vec<PyTranslation>> {
         let (inner, cancellation) = (&self.inner, Cancellation::new());
-        let found = interruptible(py, &cancellation, || {
-            inner.translate_batch_with(texts, options, &cancellation)
-        })?;
+        let found = interruptible(
+            py,
+            || cancellation.cancel(),
+            || inner.translate_batch_with(texts, options, &cancellation),
+        )?;
         let found = found.map_err(IntoException::into_exception)?;
         let tokenizer = &inner.tokenizers().target;
         let translations = found.into_iter().map(|it| {
@@ -292,13 +293,17 @@ impl PyTranslator {
                 "source {empty} has {found} tokens, expected 1 to {max_len}"
             )));
         }
-        let found = interruptible(py, &Cancellation::new(), || {
-            let batches = ids.par_chunks(BATCH).map(|batch| {
-                let batch: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
-                inner.engine().search(&batch, options)
-            });
-            batches.collect::<Result<Vec<_>, InferError>>()
-        })?;
+        let found = interruptible(
+            py,
+            || {},
+            || {
+                let batches = ids.par_chunks(BATCH).map(|batch| {
+                    let batch: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
+                    inner.engine().search(&batch, options)
+                });
+                batches.collect::<Result<Vec<_>, InferError>>()
+            },
+        )?;
         let found = found.map_err(IntoException::into_exception)?;
         let translations = found.into_iter().flatten().map(|hypotheses| {
             let tokens = hypotheses.iter().map(|one| {

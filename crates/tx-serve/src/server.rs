@@ -87,8 +87,8 @@ impl Server {
         &self.service
     }
 
-    /// Answers requests until a signal to stop: SIGTERM, SIGINT or `stop`. SIGHUP loads models and keys
-    /// again.
+    /// Answers requests until a signal to stop: SIGTERM or SIGINT. SIGHUP loads models and keys again. With
+    /// `stop`, only its handle stops the server, and the signals are left to the program.
     ///
     /// After SIGTERM the server is not ready, but answers requests for [`ServerOptions::stop_delay`],
     /// unless another signal to stop arrives.
@@ -134,7 +134,7 @@ async fn serve(
 ) -> Result<(), ServeError> {
     let router = http::router(service.clone());
     let connections = Connections::new(router, service.metrics.clone(), connections);
-    let mut signals = Signals::new()?;
+    let mut signals = if stop.is_none() { Some(Signals::new()?) } else { None };
     let stop = async {
         match stop {
             // A dropped handle does not stop the server.
@@ -152,7 +152,7 @@ async fn serve(
     loop {
         tokio::select! {
             () = connections.accept(&listener) => {}
-            signal = signals.next() => match signal {
+            signal = next(&mut signals) => match signal {
                 Signaled::Reload => reload(&service),
                 Signaled::Leave if !service.is_leaving() => {
                     service.leave();
@@ -173,6 +173,14 @@ async fn serve(
     }
     service.stop();
     Ok(())
+}
+
+/// Waits for a signal, forever without a receiver of signals.
+async fn next(signals: &mut Option<Signals>) -> Signaled {
+    match signals {
+        Some(signals) => signals.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Loads models and keys again on another thread.

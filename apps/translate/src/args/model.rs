@@ -41,7 +41,7 @@ pub fn bundle_path() -> impl TypedValueParser<Value = PathBuf> {
 /// Returns the bundle of a downloaded model, if there is no file of its name; otherwise the path.
 pub fn with_downloaded(path: PathBuf) -> PathBuf {
     #[cfg(feature = "models")]
-    let path = crate::models::downloaded(&path).unwrap_or(path);
+    let path = tx_catalogue::Store::resolve(path);
     path
 }
 

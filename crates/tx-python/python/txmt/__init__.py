@@ -1,27 +1,39 @@
-"""Machine translation with models of tx: translate, score and convert, on a CPU without PyTorch."""
+"""Machine translation with tx: train, translate, score, convert and serve, without PyTorch."""
 
 from __future__ import annotations
 
+import os
 from itertools import islice
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, Mapping
 
 from . import errors, metrics
 from ._txmt import (
     Classifier,
+    Config,
     FillMask,
     Generator,
+    Server,
     Tokenizer,
+    TrainingResult,
     Translation,
+    Update,
+    Validation,
     __version__,
     export,
+    fetch,
+    get_model,
     import_model,
+    resume,
+    train,
 )
 from ._txmt import Translator as _Translator
 from .errors import Error, ModelError, OptionError
 
 __all__ = [
-    "Classifier", "Error", "FillMask", "Generator", "ModelError", "OptionError", "Tokenizer",
-    "Translation", "Translator", "__version__", "errors", "export", "import_model", "metrics",
+    "Classifier", "Config", "Error", "FillMask", "Generator", "ModelError", "OptionError", "Server",
+    "Tokenizer", "TrainingResult", "Translation", "Translator", "Update", "Validation",
+    "__version__", "errors", "export", "fetch", "get_model", "import_model", "metrics", "resume",
+    "serve", "train",
 ]
 
 
@@ -40,3 +52,8 @@ class Translator(_Translator):
         texts = iter(source)
         while batch := [text.rstrip("\r\n") for text in islice(texts, max(1, max_batch_size))]:
             yield from self.translate_batch(batch, **options)
+
+
+def serve(models: Mapping[str, str | os.PathLike[str]], **options: Any) -> None:
+    """Serves models until Ctrl-C; options as of `Server`."""
+    Server(models, **options).wait()

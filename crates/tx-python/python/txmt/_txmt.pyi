@@ -1,7 +1,8 @@
 """Compiled part of txmt."""
 
 import os
-from typing import Any, Optional, Union, final
+from types import TracebackType
+from typing import Any, Callable, Mapping, Optional, Union, final
 
 
 __version__: str
@@ -136,6 +137,9 @@ class Generator:
         self, prompts: list[str], **options: Any
     ) -> list[list[tuple[str, float]]]:
         """Texts that continue each prompt with their scores, best first; options as of `Translator`."""
+    def generate(self, prompt: str, callback: Callable[[str], Any], **options: Any) -> str:
+        """Continues one text, and calls `callback` with each part as soon as it is generated. The search
+        stops if the callback returns `False`."""
 
 @final
 class FillMask:
@@ -220,3 +224,183 @@ def import_model(
 
 def export(model_path: _Path, format: str, output: _Path) -> None:
     """Writes a bundle for another toolkit: "ctranslate2", "transformers", "marian" or "onnx"."""
+
+@final
+class Config:
+    """Configuration of a training run: a recipe, or the file `path`, and values that override it.
+
+    Without arguments, it is the recipe `small`, for your own files. The keys are those of
+    `docs/configuration.md`.
+    """
+
+    def __new__(cls, recipe: Optional[str] = None, *, path: Optional[_Path] = None) -> Config: ...
+    def set(self, key: str, value: Any) -> None:
+        """Sets a value, as in `set("train.epochs", 3)`; `None` resets it to its default."""
+    def to_toml(self) -> str:
+        """All values, as a file has them. An `OptionError` lists invalid values."""
+
+@final
+class Update:
+    """An update of the weights."""
+
+    @property
+    def step(self) -> int:
+        """Number of the update, from 1."""
+    @property
+    def epoch(self) -> int:
+        """Epoch, from 1."""
+    @property
+    def seconds(self) -> float:
+        """Seconds of training and validation so far, over all sessions of the run."""
+    @property
+    def took(self) -> float:
+        """Seconds of the update."""
+    @property
+    def loss(self) -> float:
+        """Loss in nats per target token, with smoothing and dropout."""
+    @property
+    def nll(self) -> float:
+        """Negative log-likelihood in nats per target token."""
+    @property
+    def accuracy(self) -> float:
+        """Fraction of target tokens predicted correctly."""
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the gradient, before clipping."""
+    @property
+    def source_tokens(self) -> int: ...
+    @property
+    def target_tokens(self) -> int: ...
+    def as_dict(self) -> dict[str, float]:
+        """All numbers by name."""
+
+@final
+class Validation:
+    """A validation of the model."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def is_best(self) -> bool:
+        """Whether the bundle in the folder of the run is this model now."""
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics by name: `loss`, `perplexity`, `accuracy` and those of the task, such as `bleu`."""
+
+@final
+class TrainingResult:
+    """Result of a training run."""
+
+    @property
+    def run(self) -> Any:
+        """Folder of the run, which is a bundle: a `pathlib.Path`."""
+    @property
+    def step(self) -> int:
+        """Number of updates."""
+    @property
+    def epoch(self) -> int:
+        """Number of complete epochs."""
+    @property
+    def interrupted(self) -> bool:
+        """Whether a callback or Ctrl-C has stopped the run."""
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of the last validation."""
+    @property
+    def examples(self) -> list[str]:
+        """First validation inputs."""
+
+def train(
+    config: Config,
+    run: _Path,
+    *,
+    on_update: Optional[Callable[[Update], Any]] = None,
+    on_validation: Optional[Callable[[Validation], Any]] = None,
+    device: str = "cpu",
+    fetch: bool = False,
+    progress: bool = False,
+) -> TrainingResult:
+    """Trains a model in the folder `run`, which must not contain a run.
+
+    `on_update` and `on_validation` are called with each update and each validation. If one returns
+    `False`, or raises an exception, or Ctrl-C is pressed, the run stops with a checkpoint, from which
+    `resume` continues exactly. `fetch` downloads the corpora that the configuration names.
+    `progress` prints lines to standard error.
+    """
+
+def resume(
+    run: _Path,
+    *,
+    step: Optional[int] = None,
+    take: Optional[str] = None,
+    changes: Optional[Mapping[str, Any]] = None,
+    on_update: Optional[Callable[[Update], Any]] = None,
+    on_validation: Optional[Callable[[Validation], Any]] = None,
+    device: str = "cpu",
+    fetch: bool = False,
+    progress: bool = False,
+) -> TrainingResult:
+    """Continues a run from its last checkpoint, or from that of update `step`.
+
+    `changes` overrides values of the configuration, such as `{"train.epochs": 10}`. If the
+    configuration file or the data has changed, `take` decides: "old" or "new".
+    """
+
+@final
+class Server:
+    """HTTP server, which runs until it is stopped: `docs/serving.md`.
+
+    `models` maps names, such as "en-de", to bundles. Port 0 selects a free one. `keys` is a file of
+    API keys. It is a context manager.
+    """
+
+    def __new__(
+        cls,
+        models: Mapping[str, _Path],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 5000,
+        threads: Optional[int] = None,
+        compute_type: str = "default",
+        keys: Optional[_Path] = None,
+    ) -> Server: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    def stop(self) -> None:
+        """Stops the server after the requests in progress."""
+    def wait(self) -> None:
+        """Waits until the server is stopped; Ctrl-C stops it."""
+    def __enter__(self) -> Server: ...
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None: ...
+
+def fetch(
+    name: str,
+    *,
+    source: str = "",
+    target: str = "",
+    subset: Optional[str] = None,
+    split: Optional[str] = None,
+    revision: Optional[str] = None,
+    progress: bool = False,
+) -> list[Any]:
+    """Downloads a corpus into the cache, unless it is there; returns the paths of its files."""
+
+def get_model(name: str, *, progress: bool = False) -> Any:
+    """Downloads a model of the catalogue; returns the folder of its bundle. `Translator` finds it by
+    its name, too."""
+
+def main(arguments: list[str]) -> int:
+    """Runs the program `txmt`."""

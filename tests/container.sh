@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image of the Dockerfile without a registry, and runs it: base images come from Debian's packages, and the
-# stage that compiles is replaced by a program that has been compiled.
+# Builds the image of the Dockerfile around a program without a registry, and runs it: the base image comes from Debian's
+# packages.
 #
 #     tests/container.sh PROGRAM [BUNDLE]
 #
@@ -38,12 +38,11 @@ base=$("${build[@]}" from scratch)
 "${build[@]}" rm "$base" > /dev/null
 rm "$work/base.tar"
 
-# The second stage, with its lines as they are except for the source of the program.
-mkdir "$work/context"
-cp "$program" "$work/context/translate"
+# The lines of the Dockerfile as they are, except for the installation of packages.
+mkdir -p "$work/context/dist/amd64"
+cp "$program" "$work/context/dist/amd64/txmt"
 cp LICENSE-APACHE LICENSE-MIT "$work/context"
-awk '/^FROM debian/ { found = 1 } found' Dockerfile |
-    sed -e 's#^COPY --from=build /translate#COPY translate#' -e '/^RUN apt-get/d' > "$work/context/Dockerfile"
+sed '/^RUN apt-get/d' Dockerfile > "$work/context/Dockerfile"
 "${build[@]}" build --quiet --pull=never --isolation chroot --format docker --tag tx "$work/context" > /dev/null
 
 size=$("${build[@]}" images --format '{{.Size}}' tx)
@@ -65,7 +64,7 @@ for _ in $(seq 100); do
     if curl --silent --fail --output /dev/null http://127.0.0.1:5298/health/ready; then break; fi
     sleep 0.1
 done
-process=$(pgrep --newest --full '^[^ ]*translate serve --listen 127.0.0.1:5298') || fail "no server: $(cat "$work/log")"
+process=$(pgrep --newest --full '^[^ ]*txmt serve --listen 127.0.0.1:5298') || fail "no server: $(cat "$work/log")"
 uid=$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$process/status")
 [ "$uid" = 65532 ] || fail "the server has the user $uid"
 "${build[@]}" run --isolation chroot "$container" -- curl --fail --silent --output /dev/null http://127.0.0.1:5298/health/live ||

@@ -34,5 +34,5 @@ pub enum Command {
     Translate(Box<translate::Cli>),
     /// Command of `translate`
     #[command(flatten)]
-    OfTranslate(translate::Command),
+    OfTranslate(Box<translate::Command>),
 }

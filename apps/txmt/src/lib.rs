@@ -33,7 +33,7 @@ pub fn main(start: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>)
         (Command::Train(cli), _) => train::run(*cli),
         (Command::Translate(cli), Some((_, matches))) => translate::run(cli.with_matches(matches)),
         (Command::Translate(cli), None) => translate::run(*cli),
-        (Command::OfTranslate(command), _) => translate::run_command(command, program),
+        (Command::OfTranslate(command), _) => translate::run_command(*command, program),
     }
 }
 

@@ -29,7 +29,7 @@ mod _txmt {
     #[pymodule_export]
     use super::fetching::{fetch, get_model};
     #[pymodule_export]
-    use super::metrics::{PyBleu, PyChrf, PyScore, PyTer};
+    use super::metrics::{PyBleu, PyChrf, PyScore, PyTer, paired_test};
     #[pymodule_export]
     use super::one_text::{PyClassifier, PyFillMask, PyGenerator};
     #[pymodule_export]

@@ -1,7 +1,13 @@
 //! Metrics with the interface of sacreBLEU.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pyo3::prelude::*;
-use tx_eval::{Bleu, Chrf, Smoothing, Ter, Tokenizer};
+use tx_eval::{
+    Bleu, Chrf, Corpus, Metric, ScoreError, SegmentStatistics, Smoothing, Ter, Tokenizer,
+    confidence::Resampling,
+    paired::{self, SystemResult},
+};
 
 use crate::{
     error::{IntoException, invalid},
@@ -56,10 +62,19 @@ macro_rules! metric {
                 references: References,
             ) -> PyResult<PyScore> {
                 let inner = self.inner;
+                self.references.store(references.len(), Ordering::Relaxed);
                 let work = || inner.corpus_score(&hypotheses, &references);
                 let found = interruptible(py, || {}, work)?;
                 let found = found.map_err(IntoException::into_exception)?;
                 Ok(PyScore::new(found.score, &found.summary().name, &found.signature, &found))
+            }
+
+            /// Signature of the last corpus score.
+            fn get_signature(&self) -> PyResult<String> {
+                match self.references.load(Ordering::Relaxed) {
+                    0 => Err(invalid("the signature has the number of references: score a corpus first")),
+                    references => Ok(self.inner.signature(Some(references)).to_string()),
+                }
             }
 
             /// Scores a sentence.
@@ -80,6 +95,8 @@ macro_rules! metric {
 #[pyclass(name = "BLEU", module = "txmt.metrics", frozen)]
 pub(crate) struct PyBleu {
     inner: Bleu,
+    /// References of the last corpus score; 0 before it.
+    references: AtomicUsize,
 }
 
 /// Tokenizer of a name in sacreBLEU.
@@ -111,7 +128,8 @@ metric!(
             (other, _) => return Err(invalid(format!("smooth_method={other:?} is unknown"))),
         };
         let tokenizer = tokenizer(tokenize)?;
-        Ok(Self { inner: Bleu { tokenizer, smoothing, lowercase, effective_order } })
+        let inner = Bleu { tokenizer, smoothing, lowercase, effective_order };
+        Ok(Self { inner, references: AtomicUsize::new(0) })
     }
 );
 
@@ -119,6 +137,7 @@ metric!(
 #[pyclass(name = "CHRF", module = "txmt.metrics", frozen)]
 pub(crate) struct PyChrf {
     inner: Chrf,
+    references: AtomicUsize,
 }
 
 metric!(
@@ -134,7 +153,8 @@ metric!(
         whitespace: bool,
         eps_smoothing: bool,
     ) -> Self {
-        Self { inner: Chrf { char_order, word_order, beta, lowercase, whitespace, eps_smoothing } }
+        let inner = Chrf { char_order, word_order, beta, lowercase, whitespace, eps_smoothing };
+        Self { inner, references: AtomicUsize::new(0) }
     }
 );
 
@@ -142,6 +162,7 @@ metric!(
 #[pyclass(name = "TER", module = "txmt.metrics", frozen)]
 pub(crate) struct PyTer {
     inner: Ter,
+    references: AtomicUsize,
 }
 
 metric!(
@@ -150,6 +171,64 @@ metric!(
     #[pyo3(signature = (normalized = false, no_punct = false, asian_support = false,
                         case_sensitive = false))]
     fn new(normalized: bool, no_punct: bool, asian_support: bool, case_sensitive: bool) -> Self {
-        Self { inner: Ter { normalized, no_punct, asian_support, case_sensitive } }
+        let inner = Ter { normalized, no_punct, asian_support, case_sensitive };
+        Self { inner, references: AtomicUsize::new(0) }
     }
 );
+
+/// A metric of a paired test.
+#[derive(FromPyObject)]
+pub(crate) enum AnyMetric<'py> {
+    Bleu(PyRef<'py, PyBleu>),
+    Chrf(PyRef<'py, PyChrf>),
+    Ter(PyRef<'py, PyTer>),
+}
+
+/// Score, p-value, and mean and half the width of the confidence interval of a system.
+type Compared = (f64, Option<f64>, Option<f64>, Option<f64>);
+
+/// Compares systems with the first of them by bootstrap resampling ("bs") or approximate randomization
+/// ("ar"); returns their results and the signature.
+#[pyfunction]
+#[pyo3(signature = (systems, metric, references, test_type, n_samples, seed))]
+pub(crate) fn paired_test(
+    py: Python<'_>,
+    systems: Vec<Vec<String>>,
+    metric: AnyMetric<'_>,
+    references: References,
+    test_type: &str,
+    n_samples: usize,
+    seed: u64,
+) -> PyResult<(Vec<Compared>, String)> {
+    let metric: Box<dyn Metric> = match metric {
+        AnyMetric::Bleu(metric) => Box::new(metric.inner),
+        AnyMetric::Chrf(metric) => Box::new(metric.inner),
+        AnyMetric::Ter(metric) => Box::new(metric.inner),
+    };
+    let is_bootstrap = match test_type {
+        "bs" => true,
+        "ar" => false,
+        other => return Err(invalid(format!("test_type={other:?}, expected \"bs\" or \"ar\""))),
+    };
+    let default = if is_bootstrap { Resampling::BOOTSTRAP } else { Resampling::RANDOMIZATION };
+    let samples = if n_samples == 0 { default.samples } else { n_samples };
+    let resampling = Resampling { samples, seed };
+    let work = || {
+        let statistics = systems.iter().map(|lines| {
+            let corpus = Corpus::new(lines, &references)?;
+            metric.statistics(&corpus)
+        });
+        let statistics = statistics.collect::<Result<Vec<SegmentStatistics>, ScoreError>>()?;
+        match is_bootstrap {
+            true => paired::bootstrap(&*metric, &statistics, resampling),
+            false => paired::randomization(&*metric, &statistics, resampling, None),
+        }
+    };
+    let found = interruptible(py, || {}, work)?.map_err(IntoException::into_exception)?;
+    let result = |it: &SystemResult| {
+        let interval = it.interval;
+        let [mean, half] = [interval.map(|it| it.mean), interval.map(|it| it.half_width)];
+        (it.score, it.p_value, mean, half)
+    };
+    Ok((found.systems.iter().map(result).collect(), found.signature.to_string()))
+}

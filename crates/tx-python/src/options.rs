@@ -56,6 +56,9 @@ impl Search {
                 "seed" => search.seed = value.extract()?,
                 "replace_unknowns" => search.replace_unknowns = value.extract()?,
                 "disable_unk" => search.disable_unk = value.extract()?,
+                // Options of CTranslate2 that change no result: scores are always returned, and batches
+                // are chosen by size.
+                "return_scores" | "max_batch_size" | "batch_type" => {}
                 other => {
                     let message = format!("unexpected keyword argument {other:?}");
                     return Err(PyTypeError::new_err(message));
@@ -125,7 +128,7 @@ pub(crate) fn precision(compute_type: &str) -> PyResult<Option<Precision>> {
     match compute_type {
         "default" | "auto" => Ok(None),
         "float32" | "f32" => Ok(Some(Precision::F32)),
-        "int8" => Ok(Some(Precision::Int8)),
+        "int8" | "int8_float32" => Ok(Some(Precision::Int8)),
         other => Err(invalid(format!(
             "compute_type={other:?}, expected \"default\", \"float32\" or \"int8\""
         ))),

@@ -7,10 +7,13 @@ use pyo3::{prelude::*, types::PyDict};
 use rayon::prelude::*;
 use tx_catalogue::Store;
 use tx_infer::{
-    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, InferError,
-    SearchOptions, Shortlist, Tokens, Translator,
+    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, Hypothesis,
+    InferError, Line, Request, SearchOptions, Shortlist, Tokens, Translator,
 };
-use tx_text::special::{EOS, UNK};
+use tx_text::{
+    Tokenizer,
+    special::{BOS, EOS, UNK},
+};
 
 use crate::{
     error::{IntoException, invalid},
@@ -65,7 +68,8 @@ enum Sources {
 impl PyTranslator {
     #[new]
     #[pyo3(signature = (model_path, device = "cpu", *, compute_type = "default", threads = None,
-                        source_lang = None, target_lang = None, shortlist = None))]
+                        inter_threads = None, intra_threads = None, source_lang = None,
+                        target_lang = None, shortlist = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -73,11 +77,19 @@ impl PyTranslator {
         device: &str,
         compute_type: &str,
         threads: Option<usize>,
+        inter_threads: Option<usize>,
+        intra_threads: Option<usize>,
         source_lang: Option<&str>,
         target_lang: Option<&str>,
         shortlist: Option<PathBuf>,
     ) -> PyResult<Self> {
         let paths = vec![Store::resolve(model_path)];
+        // CTranslate2 has `inter_threads` workers of `intra_threads` threads, where 0 is its default.
+        let workers = [inter_threads, intra_threads].map(|threads| threads.filter(|it| *it > 0));
+        let threads = threads.or(match workers {
+            [None, None] => None,
+            [inter, intra] => Some(inter.unwrap_or(1).saturating_mul(intra.unwrap_or(1))),
+        });
         Self::open(py, paths, device, compute_type, threads, [source_lang, target_lang], shortlist)
     }
 
@@ -119,21 +131,35 @@ impl PyTranslator {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyTranslation> {
         let options = Search::of(options)?.apply(self.inner.options());
-        let mut found = self.of_texts(py, &[text], &options)?;
+        let mut found = self.of_texts(py, &[text], &[], &options)?;
         found.pop().ok_or_else(|| invalid("no text"))
     }
 
-    #[pyo3(signature = (source, **options))]
+    #[pyo3(signature = (source, target_prefix = None, **options))]
     fn translate_batch(
         &self,
         py: Python<'_>,
         source: Sources,
+        target_prefix: Option<Sources>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyTranslation>> {
         let options = Search::of(options)?.apply(self.inner.options());
-        match source {
-            Sources::Texts(texts) => self.of_texts(py, &texts, &options),
-            Sources::Tokens(tokens) => self.of_tokens(py, &tokens, &options),
+        let counted = |sources: usize, prefixes: usize| match sources == prefixes {
+            true => Ok(()),
+            false => Err(invalid(format!("{sources} sources and {prefixes} prefixes"))),
+        };
+        match (source, target_prefix) {
+            (Sources::Texts(texts), None) => self.of_texts(py, &texts, &[], &options),
+            (Sources::Tokens(tokens), None) => self.of_tokens(py, &tokens, &[], &options),
+            (Sources::Texts(texts), Some(Sources::Texts(prefixes))) => {
+                counted(texts.len(), prefixes.len())?;
+                self.of_texts(py, &texts, &prefixes, &options)
+            }
+            (Sources::Tokens(tokens), Some(Sources::Tokens(prefixes))) => {
+                counted(tokens.len(), prefixes.len())?;
+                self.of_tokens(py, &tokens, &prefixes, &options)
+            }
+            _ => Err(invalid("sources and prefixes are both texts or both lists of tokens")),
         }
     }
 
@@ -243,15 +269,24 @@ impl PyTranslator {
         &self,
         py: Python<'_>,
         texts: &[String],
+        prefixes: &[String],
         options: &SearchOptions,
     ) -> PyResult<Vec<PyTranslation>> {
         let (inner, cancellation) = (&self.inner, Cancellation::new());
-        let found = interruptible(
-            py,
-            || cancellation.cancel(),
-            || inner.translate_batch_with(texts, options, &cancellation),
-        )?;
-        let found = found.map_err(IntoException::into_exception)?;
+        let lines = texts.iter().enumerate().map(|(index, text)| {
+            let prefix = prefixes.get(index).map_or("", String::as_str);
+            Line { prefix, ..Line::new(text, index as u64) }
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let mut found = Vec::with_capacity(texts.len());
+        let work = || {
+            inner.translate_lines(&lines, options, &cancellation, |ready| {
+                found.extend(ready);
+                Ok::<_, InferError>(())
+            })
+        };
+        let done = interruptible(py, || cancellation.cancel(), work)?;
+        done.map_err(IntoException::into_exception)?;
         let tokenizer = &inner.tokenizers().target;
         let translations = found.into_iter().map(|it| {
             let texts: Vec<String> = it.hypotheses.iter().map(|one| one.text.clone()).collect();
@@ -272,58 +307,71 @@ impl PyTranslator {
         translations.collect()
     }
 
-    /// Translates tokens into tokens. Special tokens are those of the source as given.
+    /// Translates tokens into tokens. Special tokens that the model expects around a source are added
+    /// unless they are there; a source without tokens has an empty translation.
     fn of_tokens(
         &self,
         py: Python<'_>,
         sources: &[Vec<String>],
+        prefixes: &[Vec<String>],
         options: &SearchOptions,
     ) -> PyResult<Vec<PyTranslation>> {
         let (inner, max_len) = (&self.inner, self.inner.config().max_len);
         let tokenizers = inner.tokenizers();
-        let ids: Vec<Vec<u32>> = sources
-            .iter()
-            .map(|tokens| {
-                tokens.iter().map(|token| tokenizers.source.id(token).unwrap_or(UNK)).collect()
-            })
-            .collect();
-        if let Some(empty) = ids.iter().position(|ids| ids.is_empty() || ids.len() > max_len) {
-            let found = ids.get(empty).map_or(0, Vec::len);
+        let sources: Vec<Vec<u32>> =
+            sources.iter().map(|tokens| with_ends(tokens, &tokenizers.source)).collect();
+        let prefixes: Vec<Vec<u32>> =
+            prefixes.iter().map(|tokens| ids(tokens, &tokenizers.target)).collect();
+        if let Some((index, long)) = (0..).zip(&sources).find(|(_, ids)| ids.len() > max_len) {
+            let found = long.len();
+            let index: usize = index;
             return Err(invalid(format!(
-                "source {empty} has {found} tokens, expected 1 to {max_len}"
+                "source {index} has {found} tokens, expected at most {max_len}"
             )));
         }
-        let found = interruptible(
-            py,
-            || {},
-            || {
-                let batches = ids.par_chunks(BATCH).map(|batch| {
-                    let batch: Vec<&[u32]> = batch.iter().map(Vec::as_slice).collect();
-                    inner.engine().search(&batch, options)
-                });
-                batches.collect::<Result<Vec<_>, InferError>>()
-            },
-        )?;
-        let found = found.map_err(IntoException::into_exception)?;
-        let translations = found.into_iter().flatten().map(|hypotheses| {
-            let tokens = hypotheses.iter().map(|one| {
-                let shown = one.ids.iter().filter(|id| **id != EOS);
-                shown.map(|&id| tokenizers.target.token(id).unwrap_or_default()).collect()
+        let requests =
+            (0..).zip(&sources).filter(|(_, ids)| !ids.is_empty()).map(|(index, ids)| {
+                let prefix = prefixes.get(index).map_or(&[][..], Vec::as_slice);
+                Request { prefix, ..Request::new(ids, index as u64) }
             });
-            let tokens: Vec<Vec<String>> = tokens.collect();
-            let best = hypotheses.first().map_or(&[][..], |one| &one.ids);
-            let text = tokenizers.target.decode(best);
-            let text = text.map_err(|error| InferError::from(error).into_exception())?;
-            Ok(PyTranslation {
-                text,
-                scores: hypotheses.iter().map(|one| one.score).collect(),
-                hypotheses: tokens.clone().into_pyobject(py)?.into_any().unbind(),
-                tokens,
-                truncated: false,
-                unknown: Vec::new(),
-            })
+        let requests: Vec<Request<'_>> = requests.collect();
+        let cancellation = Cancellation::new();
+        let work = || {
+            let batches = requests
+                .par_chunks(BATCH)
+                .map(|batch| inner.engine().search_requests(batch, options, &cancellation));
+            batches.collect::<Result<Vec<_>, InferError>>()
+        };
+        let found = interruptible(py, || cancellation.cancel(), work)?;
+        let mut found = found.map_err(IntoException::into_exception)?.into_iter().flatten();
+        let translations = sources.iter().map(|ids| {
+            let hypotheses = if ids.is_empty() { None } else { found.next() };
+            self.of_hypotheses(py, &hypotheses.unwrap_or_default())
         });
         translations.collect()
+    }
+
+    /// Translation of tokens; an empty one without hypotheses.
+    fn of_hypotheses(&self, py: Python<'_>, found: &[Hypothesis]) -> PyResult<PyTranslation> {
+        let tokenizer = &self.inner.tokenizers().target;
+        let tokens = found.iter().map(|one| {
+            let shown = one.ids.iter().filter(|id| **id != EOS);
+            shown.map(|&id| tokenizer.token(id).unwrap_or_default()).collect()
+        });
+        let mut tokens: Vec<Vec<String>> = tokens.collect();
+        if tokens.is_empty() {
+            tokens.push(Vec::new());
+        }
+        let best = found.first().map_or(&[][..], |one| &one.ids);
+        let text = tokenizer.decode(best);
+        Ok(PyTranslation {
+            text: text.map_err(|error| InferError::from(error).into_exception())?,
+            scores: found.iter().map(|one| one.score).collect(),
+            hypotheses: tokens.clone().into_pyobject(py)?.into_any().unbind(),
+            tokens,
+            truncated: false,
+            unknown: Vec::new(),
+        })
     }
 
     /// Tokens of a pair; without a target, those of its translation.
@@ -345,6 +393,23 @@ impl PyTranslator {
             false => Ok(pair),
         }
     }
+}
+
+/// Ids of tokens; that of `<unk>` for those that are not in the vocabulary.
+fn ids(tokens: &[String], tokenizer: &Tokenizer) -> Vec<u32> {
+    tokens.iter().map(|token| tokenizer.id(token).unwrap_or(UNK)).collect()
+}
+
+/// Ids of a source, with the special tokens that the tokenizer adds to a text; none without tokens.
+fn with_ends(tokens: &[String], tokenizer: &Tokenizer) -> Vec<u32> {
+    let (mut ids, ends) = (ids(tokens, tokenizer), tokenizer.ends());
+    if ends.bos && ids.first().is_some_and(|first| *first != BOS) {
+        ids.insert(0, BOS);
+    }
+    if ends.eos && ids.last().is_some_and(|last| *last != EOS) {
+        ids.push(EOS);
+    }
+    ids
 }
 
 /// Array `[layers, heads, rows, columns]` of maps.

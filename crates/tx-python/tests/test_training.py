@@ -213,18 +213,30 @@ def tiny(recipe, run):
 def test_models_of_the_other_tasks(tmp_path):
     classifier = txmt.Classifier(tiny("classify", tmp_path / "classify"))
     first, second = classifier.classify_batch(["where is the cat?", "the cat is here."])
+    classify = txmt.pipeline("text-classification", tmp_path / "classify")
+    label, score = first[0]
+    assert classify("where is the cat?") == [{"label": label, "score": score}]
+    assert len(classify(["a", "b"])) == 2 and len(classify("a", top_k=2)) == 2
     assert sum(probability for _, probability in first) == pytest.approx(1, abs=1e-5)
     assert {label for label, _ in second} == set(classifier.labels)
     assert len(classifier.classify_batch(["a"], top_k=1)[0]) == 1
     fill = txmt.FillMask(tiny("fill-mask", tmp_path / "fill-mask"), top_k=2)
     masks = fill("the <mask> is <mask>.")
     assert [len(mask) for mask in masks] == [2, 2] and masks[0][0]["score"] >= masks[0][1]["score"]
+    fill = txmt.pipeline("fill-mask", tmp_path / "fill-mask", top_k=2)
+    assert fill("the <mask> is <mask>.") == masks
+    assert {"score", "token", "token_str"} == fill("the <mask> is here.")[0].keys()
+    with pytest.raises(txmt.OptionError, match="is unknown"):
+        txmt.pipeline("summarize", tmp_path)
 
 
 def test_a_text_is_generated_in_parts(tmp_path):
     generator = txmt.Generator(tiny("generate", tmp_path / "generate"))
     options = dict(beam_size=1, max_decoding_length=12)
     [(text, _score), *_others] = generator.generate_batch(["the cat"], **options)[0]
+    generate = txmt.pipeline("text-generation", tmp_path / "generate")
+    assert generate("the cat", num_beams=1, max_new_tokens=12) == [{"generated_text": text}]
+    assert len(generate(["a", "b"], max_new_tokens=2, do_sample=True, top_k=5, seed=1)) == 2
     parts = []
     assert generator.generate("the cat", parts.append, **options) == text
     assert text == "the cat" + "".join(parts) and len(parts) > 2

@@ -66,8 +66,29 @@ def test_tokens_go_in_and_come_out(translator):
     for ours, theirs in zip(found, expected):
         assert ours.hypotheses == ours.tokens == theirs.tokens
         assert ours.scores == pytest.approx(theirs.scores, abs=1e-5)
-    with pytest.raises(txmt.OptionError, match="source 0 has 0 tokens"):
-        translator.translate_batch([[]] + tokens)
+    # As of CTranslate2: the special tokens are added, and no tokens have an empty translation.
+    bare = [[token for token in one if token not in ("<bos>", "<eos>")] for one in tokens]
+    again = translator.translate_batch([[], *bare], beam_size=2, num_hypotheses=2, return_scores=True)
+    assert again[0].hypotheses == [[]] and again[0].text == ""
+    assert [one.hypotheses for one in again[1:]] == [one.hypotheses for one in found]
+    prefix = found[0].hypotheses[1][:1]
+    [one] = translator.translate_batch(bare[:1], target_prefix=[prefix], beam_size=2)
+    assert one.hypotheses[0][:1] == prefix
+    [one] = translator.translate_batch(texts[:1], target_prefix=["il"])
+    assert one.text.startswith("il")
+    for sources, prefixes in [(bare, [["a"]]), (texts, ["a"]), (texts, [["a"]] * len(texts))]:
+        with pytest.raises(txmt.OptionError, match="prefixes"):
+            translator.translate_batch(sources, target_prefix=prefixes)
+    with pytest.raises(txmt.OptionError, match="source 1 has"):
+        translator.translate_batch([["il"], ["il"] * 10_000])
+
+
+def test_a_pipeline_translates_as_that_of_transformers(translator):
+    translate = txmt.pipeline("translation_en_to_it", BUNDLE)
+    text = CASES[0]["source"]
+    expected = translator.translate(text, beam_size=4).text
+    assert translate(text, num_beams=4, max_length=60) == [{"translation_text": expected}]
+    assert len(translate([text, text])) == 2
 
 
 def test_tokenizers(translator):
@@ -146,11 +167,53 @@ def test_metrics_are_those_of_sacrebleu():
             found, expected = (metric.corpus_score(hypotheses, lists) for metric in (ours, theirs))
             assert str(found) == str(expected)
             assert float(found) == pytest.approx(expected.score, abs=1e-9)
-            assert found.signature == str(theirs.get_signature())
+            assert found.signature == ours.get_signature() == str(theirs.get_signature())
     with pytest.raises(txmt.OptionError):
         BLEU().corpus_score(["a"], [["a", "b"]])
+    with pytest.raises(txmt.OptionError, match="score a corpus first"):
+        BLEU().get_signature()
     with pytest.raises(txmt.OptionError, match="tokenize"):
         BLEU(tokenize="none-such")
+
+
+def test_paired_tests_are_those_of_sacrebleu():
+    significance = pytest.importorskip("sacrebleu.significance")
+    metrics = pytest.importorskip("sacrebleu.metrics")
+    generator = np.random.default_rng(2)
+    words = "the a cat dog sees sleeps runs here".split()
+    reference = [" ".join(generator.choice(words, 8)) for _ in range(30)]
+
+    def system(share):
+        worse = lambda word: word if generator.random() > share else str(generator.choice(words))
+        return [" ".join(worse(word) for word in line.split()) for line in reference]
+
+    systems = [("base", system(0.5)), ("good", system(0.3)), ("bad", system(0.6))]
+    for kind, samples in [("bs", 200), ("ar", 300)]:
+        found = txmt.metrics.PairedTest(
+            systems, {"BLEU": BLEU(), "TER": TER()}, [reference], kind, n_samples=samples
+        )()
+        expected = significance.PairedTest(
+            systems, {"BLEU": metrics.BLEU(), "TER": metrics.TER()}, [reference], kind, n_samples=samples
+        )()
+        assert found[0].keys() == expected[0].keys()
+        assert all(found[0][name] == str(expected[0][name]) for name in found[0])
+        assert found[1]["System"] == expected[1]["System"]
+        for name in ("BLEU", "TER"):
+            for ours, theirs in zip(found[1][name], expected[1][name]):
+                assert ours.score == pytest.approx(theirs.score, abs=1e-9)
+                for one, other in [(ours.p_value, theirs.p_value), (ours.mean, theirs.mean)]:
+                    assert one == pytest.approx(other, abs=1e-9)
+    with pytest.raises(txmt.OptionError, match="test_type"):
+        txmt.metrics.PairedTest(systems, {"BLEU": BLEU()}, [reference], "other")()
+
+
+def test_functions_of_metrics():
+    assert txmt.metrics.corpus_bleu(["a b c d"], [["a b c d"]]).score == pytest.approx(100)
+    assert txmt.metrics.sentence_bleu("a b", ["a b"]).score == pytest.approx(100)
+    assert txmt.metrics.corpus_chrf(["ab"], [["ab"]], word_order=2).name == "chrF2++"
+    assert txmt.metrics.sentence_chrf("ab", ["ab"]).score == pytest.approx(100)
+    assert txmt.metrics.corpus_ter(["a b"], [["a c"]]).score == pytest.approx(50)
+    assert txmt.metrics.sentence_ter("a b", ["a b"]).score == 0
 
 
 def test_models_are_imported_and_exported(tmp_path):

@@ -28,12 +28,13 @@ from ._txmt import (
 )
 from ._txmt import Translator as _Translator
 from .errors import Error, ModelError, OptionError
+from .pipelines import pipeline
 
 __all__ = [
     "Classifier", "Config", "Error", "FillMask", "Generator", "ModelError", "OptionError", "Server",
     "Tokenizer", "TrainingResult", "Translation", "Translator", "Update", "Validation",
-    "__version__", "errors", "export", "fetch", "get_model", "import_model", "metrics", "resume",
-    "serve", "train",
+    "__version__", "errors", "export", "fetch", "get_model", "import_model", "metrics",
+    "pipeline", "resume", "serve", "train",
 ]
 
 

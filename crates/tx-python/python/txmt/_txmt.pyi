@@ -59,8 +59,9 @@ class Tokenizer:
 class Translator:
     """Translates texts with a bundle.
 
-    `compute_type` is "default" (that of the bundle), "float32" or "int8". `threads` is the number of
-    threads, by default one per core. `shortlist` is a file of `translate shortlist`.
+    `model_path` is a bundle, or the name of a model of `get_model`. `compute_type` is "default" (that of
+    the bundle), "float32" or "int8". `threads` is the number of threads, by default one per core;
+    `inter_threads` × `intra_threads` are those of CTranslate2. `shortlist` is a file of `translate shortlist`.
 
     Keyword options of a call have the names of CTranslate2 and, if not given, the values of the
     bundle: `beam_size`, `num_hypotheses`, `patience`, `length_penalty`, `coverage_penalty`,
@@ -76,6 +77,8 @@ class Translator:
         *,
         compute_type: str = "default",
         threads: Optional[int] = None,
+        inter_threads: Optional[int] = None,
+        intra_threads: Optional[int] = None,
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         shortlist: Optional[_Path] = None,
@@ -98,9 +101,13 @@ class Translator:
     def translate(self, text: str, **options: Any) -> Translation:
         """Translates one text."""
     def translate_batch(
-        self, source: Union[list[str], list[list[str]]], **options: Any
+        self,
+        source: Union[list[str], list[list[str]]],
+        target_prefix: Union[list[str], list[list[str]], None] = None,
+        **options: Any,
     ) -> list[Translation]:
-        """Translates texts, or lists of tokens with their special tokens."""
+        """Translates texts, or lists of tokens. Translations begin with the prefixes. Special tokens around
+        a source are added unless they are there."""
     def score_batch(self, source: list[str], target: list[str]) -> list[Scored]:
         """Scores given translations: forced decoding."""
     def attention(self, source: str, target: Optional[str] = None) -> dict[str, Any]:
@@ -178,6 +185,7 @@ class BLEU:
         effective_order: bool = False,
     ) -> BLEU: ...
     def corpus_score(self, hypotheses: list[str], references: list[list[str]]) -> Score: ...
+    def get_signature(self) -> str: ...
     def sentence_score(self, hypothesis: str, references: list[str]) -> Score: ...
 
 @final
@@ -194,6 +202,7 @@ class CHRF:
         eps_smoothing: bool = False,
     ) -> CHRF: ...
     def corpus_score(self, hypotheses: list[str], references: list[list[str]]) -> Score: ...
+    def get_signature(self) -> str: ...
     def sentence_score(self, hypothesis: str, references: list[str]) -> Score: ...
 
 @final
@@ -208,7 +217,17 @@ class TER:
         case_sensitive: bool = False,
     ) -> TER: ...
     def corpus_score(self, hypotheses: list[str], references: list[list[str]]) -> Score: ...
+    def get_signature(self) -> str: ...
     def sentence_score(self, hypothesis: str, references: list[str]) -> Score: ...
+
+def paired_test(
+    systems: list[list[str]],
+    metric: Union[BLEU, CHRF, TER],
+    references: list[list[str]],
+    test_type: str,
+    n_samples: int,
+    seed: int,
+) -> tuple[list[tuple[float, Optional[float], Optional[float], Optional[float]]], str]: ...
 
 def import_model(
     path: _Path,

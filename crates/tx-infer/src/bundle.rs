@@ -20,6 +20,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     panic::resume_unwind,
     path::{Path, PathBuf},
     sync::Arc,
@@ -54,8 +55,8 @@ mod tokenizers;
 mod weights;
 
 use config::{BundleConfig, WeightDtype};
+use files::Files;
 pub(crate) use files::read_bytes;
-use files::read_toml;
 pub use info::BundleInfo;
 #[cfg(feature = "burn")]
 pub use initialize::Initialized;
@@ -139,7 +140,11 @@ impl Bundle {
     /// If a file is missing or damaged, or the files do not belong together. The message names the
     /// file, the value found and the value expected.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(folder.as_ref(), Validation::AtOpening, QuantizedWeights::Mapped)
+        Self::open_with(
+            Files::Folder(folder.as_ref()),
+            Validation::AtOpening,
+            QuantizedWeights::Mapped,
+        )
     }
 
     /// Opens the bundle in `folder` for building one model. All of it is validated but the values of
@@ -151,7 +156,11 @@ impl Bundle {
     ///
     /// Same as [`open`](Self::open), without those of the values.
     pub fn open_for_model(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(folder.as_ref(), Validation::AtReading, QuantizedWeights::Mapped)
+        Self::open_with(
+            Files::Folder(folder.as_ref()),
+            Validation::AtReading,
+            QuantizedWeights::Mapped,
+        )
     }
 
     /// Opens the bundle in `folder` as [`open_for_model`](Self::open_for_model), and copies quantized
@@ -163,18 +172,49 @@ impl Bundle {
     ///
     /// Same as [`open_for_model`](Self::open_for_model).
     pub fn open_copied(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(folder.as_ref(), Validation::AtReading, QuantizedWeights::Copied)
+        Self::open_with(
+            Files::Folder(folder.as_ref()),
+            Validation::AtReading,
+            QuantizedWeights::Copied,
+        )
+    }
+
+    /// Opens a bundle whose files are in memory, by their names, such as those of an archive or a
+    /// download. They are copied, and all of it is validated but the values of weights in single
+    /// precision, as with [`open_for_model`](Self::open_for_model).
+    ///
+    /// ```no_run
+    /// use std::{collections::BTreeMap, fs};
+    ///
+    /// use tx_infer::{Bundle, Translator};
+    ///
+    /// let mut files = BTreeMap::new();
+    /// for entry in fs::read_dir("runs/de-en")? {
+    ///     let entry = entry?;
+    ///     if entry.file_type()?.is_file() {
+    ///         files.insert(entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?);
+    ///     }
+    /// }
+    /// let bundle = Bundle::from_files(&files)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`open_for_model`](Self::open_for_model). Messages name the files.
+    pub fn from_files(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, InferError> {
+        Self::open_with(Files::Memory(files), Validation::AtReading, QuantizedWeights::Mapped)
     }
 
     fn open_with(
-        folder: &Path,
+        files: Files<'_>,
         validation: Validation,
         quantized: QuantizedWeights,
     ) -> Result<Self, InferError> {
-        let Headers { config, task, weights } = Headers::read(folder, quantized)?;
-        let provenance = read_toml(&folder.join(PROVENANCE))?;
+        let Headers { config, task, weights } = Headers::read(files, quantized)?;
+        let provenance = files.read_toml(PROVENANCE)?;
         let kind = task.kind();
-        let size = weights.bytes() as u64 + tokenizer_bytes(folder, kind);
+        let size = weights.bytes() as u64 + tokenizer_bytes(files, kind);
         let check_values = |part, parts| match (validation, weights.dtype()) {
             (Validation::AtReading, WeightDtype::F32) => Ok(()),
             (Validation::AtOpening, _) | (_, WeightDtype::Int8) => {
@@ -183,17 +223,17 @@ impl Bundle {
         };
         let tokenizers = if size < LARGE {
             check_values(0, 1)?;
-            read_tokenizers(folder, kind, &config)?
+            read_tokenizers(files, kind, &config)?
         } else {
             thread::scope(|scope| {
                 let other = scope.spawn(|| {
                     let target =
-                        (!kind.has_one_text()).then(|| read_target_tokenizer(folder, &config));
+                        (!kind.has_one_text()).then(|| read_target_tokenizer(files, &config));
                     (target, check_values(1, 2))
                 });
                 let first = match kind.has_one_text() {
-                    true => read_one_tokenizer(folder, kind, &config),
-                    false => read_source_tokenizer(folder, &config),
+                    true => read_one_tokenizer(files, kind, &config),
+                    false => read_source_tokenizer(files, &config),
                 };
                 let values = check_values(0, 2);
                 let (target, other_values) =
@@ -205,7 +245,7 @@ impl Bundle {
                 })
             })?
         };
-        config.check_options(&folder.join(CONFIG), &tokenizers)?;
+        config.check_options(&files.path(CONFIG), &tokenizers)?;
         let BundleConfig { model: config, languages, search, .. } = config;
         let weights = Arc::new(weights);
         Ok(Self { task, config, tokenizers, languages, search, provenance, weights, validation })
@@ -370,13 +410,17 @@ struct Headers {
 impl Headers {
     /// Reads the configuration and maps the weights, and checks that they belong together.
     /// Allocates no memory whose size is only declared by a number in a file.
-    fn read(folder: &Path, quantized: QuantizedWeights) -> Result<Self, InferError> {
+    fn read(files: Files<'_>, quantized: QuantizedWeights) -> Result<Self, InferError> {
         for missing in [WEIGHTS, CONFIG] {
-            if !folder.join(missing).is_file() {
-                return Err(InferError::NotABundle { path: folder.into(), missing });
+            if !files.contains(missing) {
+                let path = match files {
+                    Files::Folder(folder) => folder.into(),
+                    Files::Memory(_) => "files in memory".into(),
+                };
+                return Err(InferError::NotABundle { path, missing });
             }
         }
-        let (config, task) = BundleConfig::read(&folder.join(CONFIG))?;
+        let (config, task) = BundleConfig::read(files)?;
         let architecture = task.architecture();
         config.model.check_architecture(architecture, config.vocabulary)?;
         let padded = config.model.padded(config.vocabulary);
@@ -387,7 +431,14 @@ impl Headers {
         let check = |weights: WeightsFile| {
             weights.check(&config.model, architecture, padded).map(|()| weights)
         };
-        let weights = check(WeightsFile::open(folder, config.weights, layouts)?)?;
+        let weights = match files {
+            Files::Folder(folder) => WeightsFile::open(folder, config.weights, layouts)?,
+            Files::Memory(files) => {
+                let bytes = files.get(WEIGHTS).map_or(&[][..], Vec::as_slice);
+                WeightsFile::of_bytes(bytes, config.weights, layouts)?
+            }
+        };
+        let weights = check(weights)?;
         let weights = match (config.weights, quantized) {
             (WeightDtype::Int8, QuantizedWeights::Copied) => check(weights.copied()?)?,
             (WeightDtype::F32, _) | (_, QuantizedWeights::Mapped) => weights,

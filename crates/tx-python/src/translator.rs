@@ -1,6 +1,9 @@
 //! Translation.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use numpy::{PyArray4, PyArrayMethods};
 use pyo3::{prelude::*, types::PyDict};
@@ -69,7 +72,7 @@ impl PyTranslator {
     #[new]
     #[pyo3(signature = (model_path, device = "cpu", *, compute_type = "default", threads = None,
                         inter_threads = None, intra_threads = None, source_lang = None,
-                        target_lang = None, shortlist = None))]
+                        target_lang = None, shortlist = None, files = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -82,6 +85,7 @@ impl PyTranslator {
         source_lang: Option<&str>,
         target_lang: Option<&str>,
         shortlist: Option<PathBuf>,
+        files: Option<BTreeMap<String, Vec<u8>>>,
     ) -> PyResult<Self> {
         let paths = vec![Store::resolve(model_path)];
         // CTranslate2 has `inter_threads` workers of `intra_threads` threads, where 0 is its default.
@@ -90,7 +94,8 @@ impl PyTranslator {
             [None, None] => None,
             [inter, intra] => Some(inter.unwrap_or(1).saturating_mul(intra.unwrap_or(1))),
         });
-        Self::open(py, paths, device, compute_type, threads, [source_lang, target_lang], shortlist)
+        let languages = [source_lang, target_lang];
+        Self::open(py, paths, device, compute_type, threads, languages, shortlist, files)
     }
 
     /// Averages the probabilities of several models.
@@ -110,7 +115,7 @@ impl PyTranslator {
             return Err(invalid("an ensemble needs a model"));
         }
         let languages = [source_lang, target_lang];
-        Self::open(py, model_paths, device, compute_type, threads, languages, None)
+        Self::open(py, model_paths, device, compute_type, threads, languages, None, None)
     }
 
     #[getter]
@@ -227,6 +232,7 @@ pub(crate) struct PyScored {
 }
 
 impl PyTranslator {
+    #[expect(clippy::too_many_arguments, reason = "those of the constructors")]
     fn open(
         py: Python<'_>,
         paths: Vec<PathBuf>,
@@ -235,13 +241,16 @@ impl PyTranslator {
         threads: Option<usize>,
         [source, target]: [Option<&str>; 2],
         shortlist: Option<PathBuf>,
+        files: Option<BTreeMap<String, Vec<u8>>>,
     ) -> PyResult<Self> {
         let (device, precision) = (device(device_name)?, precision(compute_type)?);
         let open = |path: &Path| -> Result<Translator, InferError> {
-            match precision {
-                None => Translator::open(path, &device),
-                Some(precision) => Translator::new_in(&Bundle::open(path)?, precision, &device),
-            }
+            let bundle = match &files {
+                None if precision.is_none() => return Translator::open(path, &device),
+                None => Bundle::open(path)?,
+                Some(files) => Bundle::from_files(files)?,
+            };
+            Translator::new_in(&bundle, precision.unwrap_or(bundle.precision()), &device)
         };
         let build = || -> Result<Translator, InferError> {
             let (first, others) =

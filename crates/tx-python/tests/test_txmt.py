@@ -83,6 +83,16 @@ def test_tokens_go_in_and_come_out(translator):
         translator.translate_batch([["il"], ["il"] * 10_000])
 
 
+def test_a_bundle_can_be_in_memory(translator):
+    files = {path.name: path.read_bytes() for path in BUNDLE.iterdir()}
+    found = txmt.Translator("memory", files=files)
+    text = CASES[0]["source"]
+    assert found.translate(text).text == translator.translate(text).text
+    del files["config.toml"]
+    with pytest.raises(txmt.ModelError, match="config.toml"):
+        txmt.Translator("memory", files=files)
+
+
 def test_a_pipeline_translates_as_that_of_transformers(translator):
     translate = txmt.pipeline("translation_en_to_it", BUNDLE)
     text = CASES[0]["source"]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Languages, QUANTIZED_FORMAT, files::read_text};
+use super::{CONFIG, Languages, QUANTIZED_FORMAT, files::Files};
 use crate::{
     error::InferError,
     file::write_whole,
@@ -83,20 +83,21 @@ impl BundleConfig {
             .map_err(|source| InferError::Write { path: path.into(), source })
     }
 
-    /// Reads `config.toml` at `path`; also returns the task.
-    pub(super) fn read(path: &Path) -> Result<(Self, ModelTask), InferError> {
+    /// Reads `config.toml`; also returns the task.
+    pub(super) fn read(files: Files<'_>) -> Result<(Self, ModelTask), InferError> {
         #[derive(Deserialize)]
         struct Format {
             format: u32,
         }
-        let problem = |problem| InferError::Config { path: path.into(), problem };
+        let path = files.path(CONFIG);
+        let problem = |problem| InferError::Config { path: path.clone(), problem };
         let parse_problem = |error: toml::de::Error| problem(error.to_string());
-        let text = read_text(path)?;
+        let text = files.read_text(CONFIG)?;
         // The format is checked first, because another one may have other keys.
         let Format { format } = toml::from_str(&text).map_err(parse_problem)?;
         if !(1..=QUANTIZED_FORMAT).contains(&format) {
             let newest = QUANTIZED_FORMAT;
-            return Err(InferError::Format { path: path.into(), found: format, newest });
+            return Err(InferError::Format { path: path.clone(), found: format, newest });
         }
         let mut config: Self = toml::from_str(&text).map_err(parse_problem)?;
         let task = ModelTask::from_keys(config.task, config.labels.take(), config.pooling);

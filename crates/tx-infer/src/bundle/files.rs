@@ -1,6 +1,8 @@
 //! Files of a bundle, read within limits.
 
 use std::{
+    borrow::Cow,
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -14,19 +16,78 @@ use crate::error::InferError;
 /// Largest `config.toml` and `provenance.toml` in bytes.
 const MAX_TEXT: u64 = 1 << 20;
 
-pub(super) fn read_toml(path: &Path) -> Result<toml::Table, InferError> {
-    let problem = |error: toml::de::Error| InferError::Config {
-        path: path.into(),
-        problem: error.to_string(),
-    };
-    toml::from_str(&read_text(path)?).map_err(problem)
+/// Files of a bundle.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Files<'a> {
+    /// In a folder.
+    Folder(&'a Path),
+    /// In memory, by name.
+    Memory(&'a BTreeMap<String, Vec<u8>>),
 }
 
-pub(super) fn read_text(path: &Path) -> Result<String, InferError> {
-    String::from_utf8(read_bytes(path, MAX_TEXT)?).map_err(|error| InferError::Read {
-        path: path.into(),
-        source: io::Error::new(io::ErrorKind::InvalidData, error),
-    })
+impl<'a> Files<'a> {
+    /// Path of a file, for messages; in memory, its name.
+    pub(super) fn path(self, name: &str) -> PathBuf {
+        match self {
+            Self::Folder(folder) => folder.join(name),
+            Self::Memory(_) => name.into(),
+        }
+    }
+
+    /// Returns `true` if there is a file of this name.
+    pub(super) fn contains(self, name: &str) -> bool {
+        match self {
+            Self::Folder(folder) => folder.join(name).is_file(),
+            Self::Memory(files) => files.contains_key(name),
+        }
+    }
+
+    /// Size of a file in bytes; 0 if it is missing.
+    pub(super) fn size(self, name: &str) -> u64 {
+        match self {
+            Self::Folder(folder) => fs::metadata(folder.join(name)).map_or(0, |file| file.len()),
+            Self::Memory(files) => files.get(name).map_or(0, |bytes| bytes.len() as u64),
+        }
+    }
+
+    /// Reads a file of at most `max` bytes.
+    pub(super) fn read(self, name: &str, max: u64) -> Result<Cow<'a, [u8]>, InferError> {
+        match self {
+            Self::Folder(folder) => read_bytes(&folder.join(name), max).map(Cow::Owned),
+            Self::Memory(files) => {
+                let path = || PathBuf::from(name);
+                let Some(bytes) = files.get(name) else {
+                    return Err(InferError::Read {
+                        path: path(),
+                        source: io::ErrorKind::NotFound.into(),
+                    });
+                };
+                match bytes.len() as u64 {
+                    size if size > max => {
+                        Err(InferError::LargeFile { path: path(), bytes: size, max })
+                    }
+                    _ => Ok(Cow::Borrowed(bytes)),
+                }
+            }
+        }
+    }
+
+    /// Reads a text file.
+    pub(super) fn read_text(self, name: &str) -> Result<String, InferError> {
+        let bytes = self.read(name, MAX_TEXT)?.into_owned();
+        String::from_utf8(bytes).map_err(|error| InferError::Read {
+            path: self.path(name),
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        })
+    }
+
+    /// Reads a TOML file.
+    pub(super) fn read_toml(self, name: &str) -> Result<toml::Table, InferError> {
+        toml::from_str(&self.read_text(name)?).map_err(|error| InferError::Config {
+            path: self.path(name),
+            problem: error.to_string(),
+        })
+    }
 }
 
 /// Reads a regular file of at most `max` bytes.

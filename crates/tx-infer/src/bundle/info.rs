@@ -14,7 +14,7 @@ use tx_text::{Tokenizers, hash::hexadecimal};
 use super::{
     CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, WEIGHTS,
     config::WeightDtype,
-    files::{read_toml, regular_file},
+    files::{Files, regular_file},
     tokenizers::{read_tokenizers, tokenizer_files},
 };
 use crate::{
@@ -128,8 +128,9 @@ impl BundleInfo {
     /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
     /// validated.
     pub fn read(folder: &Path) -> Result<Self, InferError> {
-        let Headers { config, task, weights } = Headers::read(folder, QuantizedWeights::Mapped)?;
-        let tokenizers = read_tokenizers(folder, task.kind(), &config)?;
+        let Headers { config, task, weights } =
+            Headers::read(Files::Folder(folder), QuantizedWeights::Mapped)?;
+        let tokenizers = read_tokenizers(Files::Folder(folder), task.kind(), &config)?;
         config.check_options(&folder.join(CONFIG), &tokenizers)?;
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
         let files = names.into_iter().map(|name| file_info(folder, name));
@@ -145,7 +146,7 @@ impl BundleInfo {
             files,
             precision,
             weights: weights.collect(),
-            provenance: read_toml(&folder.join(PROVENANCE))?,
+            provenance: Files::Folder(folder).read_toml(PROVENANCE)?,
             format: config.format,
             languages: config.languages,
             search: config.search,

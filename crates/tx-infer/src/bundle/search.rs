@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Bundle, CONFIG, FORMAT, config::BundleConfig};
+use super::{Bundle, CONFIG, FORMAT, config::BundleConfig, files::Files};
 use crate::{error::InferError, search::SearchOptions};
 
 /// Replaces the default search options of the bundle in `folder`, such as the length penalty that is best
@@ -15,7 +15,7 @@ use crate::{error::InferError, search::SearchOptions};
 pub fn set_search(folder: &Path, search: &SearchOptions) -> Result<(), InferError> {
     let bundle = Bundle::open(folder)?;
     let path = folder.join(CONFIG);
-    let (mut config, _) = BundleConfig::read(&path)?;
+    let (mut config, _) = BundleConfig::read(Files::Folder(folder))?;
     config.format = config.format.max(FORMAT);
     config.search = Some(search.clone());
     config.check_options(&path, &bundle.tokenizers)?;

@@ -1,12 +1,12 @@
 //! Tokenizer files: one for each side of translation, one for tasks with one text.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use tx_text::{TextError, Tokenizer, Tokenizers};
 
 use super::{
     config::BundleConfig,
-    files::{read_bytes, sha256},
+    files::{Files, sha256},
 };
 use crate::{error::InferError, file::write_whole, task::TaskKind};
 
@@ -139,68 +139,71 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
 }
 
 /// Returns the total size of the tokenizer files; a missing file counts as 0.
-pub(super) fn tokenizer_bytes(folder: &Path, kind: TaskKind) -> u64 {
-    let files = tokenizer_files(kind).iter().map(|name| fs::metadata(folder.join(name)));
-    files.flatten().map(|file| file.len()).fold(0, u64::saturating_add)
+pub(super) fn tokenizer_bytes(files: Files<'_>, kind: TaskKind) -> u64 {
+    tokenizer_files(kind).iter().map(|name| files.size(name)).fold(0, u64::saturating_add)
 }
 
 /// Reads the tokenizers of a bundle and compares them with its configuration.
 pub(super) fn read_tokenizers(
-    folder: &Path,
+    files: Files<'_>,
     kind: TaskKind,
     config: &BundleConfig,
 ) -> Result<Tokenizers, InferError> {
     Ok(match kind.has_one_text() {
-        true => Tokenizers::from(read_one_tokenizer(folder, kind, config)?),
+        true => Tokenizers::from(read_one_tokenizer(files, kind, config)?),
         false => Tokenizers {
-            source: read_source_tokenizer(folder, config)?,
-            target: read_target_tokenizer(folder, config)?,
+            source: read_source_tokenizer(files, config)?,
+            target: read_target_tokenizer(files, config)?,
         },
     })
 }
 
 pub(super) fn read_source_tokenizer(
-    folder: &Path,
+    files: Files<'_>,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
     let [hash, _] = config.hashes();
-    read_tokenizer(&folder.join(SOURCE_TOKENIZER), hash, config.vocabulary.source)
+    read_tokenizer(files, SOURCE_TOKENIZER, hash, config.vocabulary.source)
 }
 
 pub(super) fn read_target_tokenizer(
-    folder: &Path,
+    files: Files<'_>,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
     let [_, hash] = config.hashes();
-    read_tokenizer(&folder.join(TARGET_TOKENIZER), hash, config.vocabulary.target)
+    read_tokenizer(files, TARGET_TOKENIZER, hash, config.vocabulary.target)
 }
 
 /// Reads the tokenizer of a task with one text.
 pub(super) fn read_one_tokenizer(
-    folder: &Path,
+    files: Files<'_>,
     kind: TaskKind,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
-    let path = folder.join(TOKENIZER);
     let [hash, _] = config.hashes();
-    let tokenizer = read_tokenizer(&path, hash, config.vocabulary.target)?;
+    let tokenizer = read_tokenizer(files, TOKENIZER, hash, config.vocabulary.target)?;
     if kind == TaskKind::FillMask && tokenizer.mask_id().is_none() {
-        return Err(InferError::NoMaskToken { path });
+        return Err(InferError::NoMaskToken { path: files.path(TOKENIZER) });
     }
     Ok(tokenizer)
 }
 
-fn read_tokenizer(path: &Path, hash: &str, vocabulary: usize) -> Result<Tokenizer, InferError> {
-    let json = read_bytes(path, MAX_TOKENIZER)?;
+fn read_tokenizer(
+    files: Files<'_>,
+    name: &str,
+    hash: &str,
+    vocabulary: usize,
+) -> Result<Tokenizer, InferError> {
+    let (json, path) = (files.read(name, MAX_TOKENIZER)?, files.path(name));
     let found = sha256(&json);
     if found != hash {
         let expected = hash.to_owned();
-        return Err(InferError::OtherTokenizer { path: path.into(), found, expected });
+        return Err(InferError::OtherTokenizer { path, found, expected });
     }
-    let tokenizer = Tokenizer::from_json(&json, path)?;
+    let tokenizer = Tokenizer::from_json(&json, &path)?;
     if tokenizer.vocab_size() != vocabulary {
         return Err(InferError::VocabSize {
-            path: path.into(),
+            path,
             found: tokenizer.vocab_size(),
             expected: vocabulary,
         });

@@ -90,6 +90,27 @@ impl WeightsFile {
         Self::parse(path, map, dtype, layouts)
     }
 
+    /// Copies the bytes of a weights file.
+    pub(super) fn of_bytes(
+        bytes: &[u8],
+        dtype: WeightDtype,
+        layouts: Vec<(WeightShape, QuantizedLayout)>,
+    ) -> Result<Self, InferError> {
+        let path = PathBuf::from(WEIGHTS);
+        if bytes.is_empty() {
+            let problem = "it ends before its header".into();
+            return Err(InferError::Weights { path, problem });
+        }
+        let copy = || {
+            // Aligned as a mapped file.
+            let mut copy = MmapMut::map_anon(bytes.len())?;
+            copy.copy_from_slice(bytes);
+            copy.make_read_only()
+        };
+        let copy = copy().map_err(|source| InferError::Read { path: path.clone(), source })?;
+        Ok(Self { is_copy: true, ..Self::parse(path, Arc::new(copy), dtype, layouts)? })
+    }
+
     /// Copies the file into memory, where no other process changes it.
     pub(super) fn copied(self) -> Result<Self, InferError> {
         let Self { path, map, dtype, layouts, .. } = self;

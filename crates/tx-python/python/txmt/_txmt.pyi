@@ -61,7 +61,8 @@ class Translator:
 
     `model_path` is a bundle, or the name of a model of `get_model`. `compute_type` is "default" (that of
     the bundle), "float32" or "int8". `threads` is the number of threads, by default one per core;
-    `inter_threads` × `intra_threads` are those of CTranslate2. `shortlist` is a file of `translate shortlist`.
+    `inter_threads` × `intra_threads` are those of CTranslate2. With `files`, the bundle consists of these
+    contents by name, and `model_path` has no meaning. `shortlist` is a file of `translate shortlist`.
 
     Keyword options of a call have the names of CTranslate2 and, if not given, the values of the
     bundle: `beam_size`, `num_hypotheses`, `patience`, `length_penalty`, `coverage_penalty`,
@@ -82,6 +83,7 @@ class Translator:
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         shortlist: Optional[_Path] = None,
+        files: Optional[Mapping[str, bytes]] = None,
     ) -> Translator: ...
     @staticmethod
     def ensemble(

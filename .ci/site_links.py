@@ -47,7 +47,7 @@ def main(folder, url):
                     broken += 1
                 continue
             parts = urlsplit(full[len(url):])
-            target, anchor = unquote(parts.path), unquote(parts.fragment)
+            target, anchor = unquote(parts.path), parts.fragment
             if target == "" or target.endswith("/"):
                 target += "index.html"
             part = re.match(r"api/\w+/", target)
@@ -59,7 +59,7 @@ def main(folder, url):
             lines = re.fullmatch(r"\d+(-\d+)?", anchor) and "/src/" in target
             if target not in files:
                 print(f"{name}: link to missing {link}")
-            elif target in pages and not lines and anchor not in pages[target].anchors:
+            elif target in pages and not lines and not {anchor, unquote(anchor)} & pages[target].anchors:
                 print(f"{name}: link to missing anchor {link}")
             else:
                 continue

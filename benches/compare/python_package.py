@@ -1,9 +1,10 @@
 """Compares the Python package with the program on the same sentences: tokens per second, threads, latency, memory.
 
-    python3 benches/compare/python_package.py PROGRAM BUNDLE SOURCE [--sentences N] [--repeat N]
+    python3 benches/compare/python_package.py PROGRAM BUNDLE SOURCE [--sentences N] [--repeat N] [--calls N]
 
 PROGRAM is `txmt`. Both translate the first N sentences of SOURCE with batches of the same size; the time of a run with the
-first tenth is subtracted from both, so that starting and loading do not count. Prints a line of JSON for each measurement.
+first tenth is subtracted from both, so that starting and loading do not count. `--calls` is the number of calls with one
+sentence over which the memory is observed. Prints a line of JSON for each measurement.
 """
 
 import argparse
@@ -32,6 +33,7 @@ def main():
     parser.add_argument("source")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=0)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 4])
     arguments = parser.parse_args()
     lines = Path(arguments.source).read_text(encoding="utf-8").splitlines()[: arguments.sentences]
@@ -78,12 +80,12 @@ def main():
     text = lines[0]
     times = sorted(seconds(lambda: translator.translate(text, beam_size=1)) for _ in range(500))
     print(json.dumps({"latency_ms": round(1000 * times[250], 3)}), flush=True)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(100_000 // max(1, len(few))):
-        for line in few:
-            translator.translate(line, beam_size=1)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"peak_megabytes": [before // 1000, after // 1000], "calls": 100_000}))
+    if arguments.calls:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for call in range(arguments.calls):
+            translator.translate(lines[call % len(lines)], beam_size=1)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps({"peak_megabytes": [before // 1000, after // 1000], "calls": arguments.calls}))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,11 @@
 //! Tests of the program `txmt`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy recognizes test functions as tests, but not the functions they call"
+)]
+
 use std::{
     fs,
     process::{Command, Output},

@@ -33,7 +33,7 @@ impl PyClassifier {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: run(py, || Classifier::open(&Store::resolve(model_path), &device))? })
+        Ok(Self { inner: run(py, || Classifier::open(Store::resolve(model_path), &device))? })
     }
 
     #[getter]
@@ -75,7 +75,7 @@ impl PyGenerator {
     #[pyo3(signature = (model_path, device = "cpu"))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        Ok(Self { inner: run(py, || Generator::open(&Store::resolve(model_path), &device))? })
+        Ok(Self { inner: run(py, || Generator::open(Store::resolve(model_path), &device))? })
     }
 
     #[getter]
@@ -171,7 +171,7 @@ impl PyFillMask {
     #[pyo3(signature = (model_path, device = "cpu", *, top_k = 5))]
     fn new(py: Python<'_>, model_path: PathBuf, device: &str, top_k: usize) -> PyResult<Self> {
         let device = crate::options::device(device)?;
-        let inner = run(py, || FillMask::open(&Store::resolve(model_path), &device))?;
+        let inner = run(py, || FillMask::open(Store::resolve(model_path), &device))?;
         Ok(Self { inner: inner.with_top_k(top_k) })
     }
 

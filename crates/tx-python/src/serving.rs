@@ -36,7 +36,6 @@ impl PyServer {
     #[new]
     #[pyo3(signature = (models, *, host = "127.0.0.1", port = 5000, threads = None,
                         compute_type = "default", keys = None))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         models: BTreeMap<String, PathBuf>,

@@ -188,7 +188,7 @@ pub(crate) enum AnyMetric<'py> {
 type Compared = (f64, Option<f64>, Option<f64>, Option<f64>);
 
 /// Compares systems with the first of them by bootstrap resampling ("bs") or approximate randomization
-/// ("ar"); returns their results and the signature.
+/// ("ar"); returns their results, and name and signature of the metric.
 #[pyfunction]
 #[pyo3(signature = (systems, metric, references, test_type, n_samples, seed))]
 pub(crate) fn paired_test(
@@ -199,7 +199,7 @@ pub(crate) fn paired_test(
     test_type: &str,
     n_samples: usize,
     seed: u64,
-) -> PyResult<(Vec<Compared>, String)> {
+) -> PyResult<(Vec<Compared>, String, String)> {
     let metric: Box<dyn Metric> = match metric {
         AnyMetric::Bleu(metric) => Box::new(metric.inner),
         AnyMetric::Chrf(metric) => Box::new(metric.inner),
@@ -230,5 +230,6 @@ pub(crate) fn paired_test(
         let [mean, half] = [interval.map(|it| it.mean), interval.map(|it| it.half_width)];
         (it.score, it.p_value, mean, half)
     };
-    Ok((found.systems.iter().map(result).collect(), found.signature.to_string()))
+    let results = found.systems.iter().map(result).collect();
+    Ok((results, metric.name(), found.signature.to_string()))
 }

@@ -229,7 +229,7 @@ def paired_test(
     test_type: str,
     n_samples: int,
     seed: int,
-) -> tuple[list[tuple[float, Optional[float], Optional[float], Optional[float]]], str]: ...
+) -> tuple[list[tuple[float, Optional[float], Optional[float], Optional[float]]], str, str]: ...
 
 def import_model(
     path: _Path,

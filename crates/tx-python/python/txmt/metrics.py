@@ -78,7 +78,8 @@ class PairedTest:
         lines = [lines for _, lines in self._systems]
         signatures: dict[str, str] = {}
         scores: dict[str, list[Any]] = {"System": [name for name, _ in self._systems]}
-        for name, metric in self._metrics.items():
-            found, signatures[name] = paired_test(lines, metric, self._references, *self._options)
+        for metric in self._metrics.values():
+            found, name, signature = paired_test(lines, metric, self._references, *self._options)
+            signatures[name] = signature
             scores[name] = [Result(*result) for result in found]
         return signatures, scores

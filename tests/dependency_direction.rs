@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("tx-cli", &["tx-fetch"]),
     ("tx-text", &[]),
     ("tx-phrasebook", &["tx-text"]),
@@ -40,6 +40,22 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "tx-markup",
             "tx-serve",
             "tx-text",
+        ],
+    ),
+    ("txmt", &["train", "translate", "tx-cli"]),
+    (
+        "tx-python",
+        &[
+            "tx-catalogue",
+            "tx-cli",
+            "tx-convert",
+            "tx-eval",
+            "tx-fetch",
+            "tx-infer",
+            "tx-serve",
+            "tx-text",
+            "tx-train",
+            "txmt",
         ],
     ),
     // Tests only.

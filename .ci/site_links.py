@@ -4,7 +4,8 @@
     site_links.py FOLDER URL
 
 FOLDER contains the pages, and URL is the address at which they are published: links to it are internal too. Exits with 1
-if a link is broken. Links into a part of api/ that was not built are counted, not checked.
+if a link is broken. Links into a part of api/ that was not built are counted, not checked. Links in the pages of rustdoc are not
+checked: rustdoc checks those that it writes, and the pages repeat texts of other crates, whose links are broken there.
 """
 
 import re
@@ -39,6 +40,8 @@ def main(folder, url):
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     checked = unbuilt = broken = 0
     for name, page in pages.items():
+        if name.startswith("api/rust/"):
+            continue
         for link in sorted(page.links):
             full = urljoin(url + name, link)
             if not full.startswith(url):
@@ -55,11 +58,9 @@ def main(folder, url):
                 unbuilt += 1
                 continue
             checked += 1
-            # Pages of source code by rustdoc have anchors for ranges of lines, which a script interprets.
-            lines = re.fullmatch(r"\d+(-\d+)?", anchor) and "/src/" in target
             if target not in files:
                 print(f"{name}: link to missing {link}")
-            elif target in pages and not lines and not {anchor, unquote(anchor)} & pages[target].anchors:
+            elif target in pages and not {anchor, unquote(anchor)} & pages[target].anchors:
                 print(f"{name}: link to missing anchor {link}")
             else:
                 continue

@@ -157,6 +157,7 @@ def test_the_server_answers_until_it_is_stopped():
 def test_the_server_leaves_the_signals_to_python():
     code = f"""if True:
         import signal, threading, txmt
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         server = txmt.Server({{"en-it": {str(BUNDLE)!r}}}, port=0)
         threading.Timer(0.5, lambda: signal.raise_signal(signal.SIGINT)).start()
         try:

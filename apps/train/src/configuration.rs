@@ -116,10 +116,7 @@ impl DataArgs {
         for (key, path) in files {
             if let Some(path) = path {
                 // Validation files may accompany a corpus that is fetched by name.
-                if key.starts_with("data.train") {
-                    layers.use_files();
-                }
-                layers.set_value(key, path.to_string_lossy().into_owned());
+                layers.set_given(key, path.to_string_lossy().into_owned());
             }
         }
         let replay: Vec<(&str, &PathBuf)> = match &self.replay[..] {

@@ -70,8 +70,8 @@ pub fn run(cli: Cli) -> u8 {
     }
 }
 
-/// Runs a command, before any other thread has started, and returns the exit code. `program` is the program whose completions and
-/// manual pages are written.
+/// Runs a command, before any other thread has started, and returns the exit code. `program` is the
+/// program whose completions and manual pages are written.
 pub fn run_command(command: Command, program: clap::Command) -> u8 {
     report(|| match command {
         Command::Score(args) => score::score(args),

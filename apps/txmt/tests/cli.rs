@@ -97,11 +97,9 @@ fn commands_of_translate_are_commands_of_txmt() {
 fn completions_and_manual_pages_have_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let script = run(&folder, &["completions", "bash"]).0;
-    assert!(
-        script.contains("complete -F _txmt") && script.contains("txmt__subcmd__train")
-            || script.contains("txmt__train"),
-        "{script}"
-    );
+    for part in ["complete -F _txmt", "txmt__subcmd__train", "txmt__subcmd__serve"] {
+        assert!(script.contains(part), "{part}: {script}");
+    }
     run(&folder, &["manual", "--output", "man"]);
     let page = |name: &str| folder.path().join("man").join(name);
     for name in ["txmt.1", "txmt-train.1", "txmt-translate.1", "txmt-score.1", "txmt-serve.1"] {

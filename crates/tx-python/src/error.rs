@@ -50,6 +50,11 @@ pub(crate) fn invalid(message: impl AsRef<str>) -> PyErr {
     exception(Class::Option, message.as_ref(), None)
 }
 
+/// Creates the exception after a panic.
+pub(crate) fn internal() -> PyErr {
+    exception(Class::Other, "internal error: please report it", None)
+}
+
 /// Message of an error and its causes.
 fn message(error: &dyn Error) -> String {
     let mut text = error.to_string();

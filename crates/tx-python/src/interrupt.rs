@@ -11,7 +11,7 @@ use std::{
 
 use pyo3::prelude::*;
 
-use crate::error::{Class, exception};
+use crate::error::internal;
 
 /// Time between two checks for signals.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -55,7 +55,6 @@ pub(crate) fn interruptible<T: Send>(
         }
         let result = py.detach(|| worker.join());
         raised?;
-        let failed = |_| exception(Class::Other, "internal error: please report it", None);
-        result.map_err(failed)
+        result.map_err(|_| internal())
     })
 }

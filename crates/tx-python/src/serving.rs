@@ -13,7 +13,7 @@ use tx_catalogue::Store;
 use tx_serve::{Cors, ModelSpec, ServeError, Server, ServerOptions, Stop};
 
 use crate::{
-    error::{IntoException, invalid},
+    error::{IntoException, internal, invalid},
     interrupt::interruptible,
     options::precision,
 };
@@ -92,7 +92,7 @@ impl PyServer {
         let ended = interruptible(py, || self.end(), || thread.join())?;
         match ended {
             Ok(result) => result.map_err(IntoException::into_exception),
-            Err(_) => Err(invalid("internal error: please report it")),
+            Err(_) => Err(internal()),
         }
     }
 

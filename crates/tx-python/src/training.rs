@@ -9,8 +9,11 @@ use std::{
     },
 };
 
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
-use tx_infer::Device;
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyList, PyTuple},
+};
 use tx_train::{
     ConfigBuilder, OnMismatch, Outcome, ResumeFrom, TrainConfig, TrainError, Trainer,
     ranks::Alone,
@@ -26,11 +29,10 @@ use crate::{
     error::{IntoException, invalid},
     fetching::{corpora, fetcher},
     interrupt::interruptible,
-    options::device,
 };
 
-/// Keys of files with training data.
-const TRAINING_FILES: [&str; 3] = ["data.train_source", "data.train_target", "data.train_file"];
+/// Maximum depth of lists and dictionaries in a value of a configuration.
+const MAX_DEPTH: usize = 8;
 
 /// Configuration of a run: values over those of a recipe or a file.
 #[pyclass(name = "Config", module = "txmt")]
@@ -54,7 +56,8 @@ impl PyConfig {
 
     /// Sets a value; `None` resets it to its default.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        set(&mut self.builder, key, value)
+        let value = optional_value(value)?;
+        set(&mut self.builder, key, value).map_err(IntoException::into_exception)
     }
 
     /// All values, as a file has them.
@@ -70,22 +73,39 @@ impl PyConfig {
 }
 
 /// Sets one value of a configuration; `None` resets it.
-fn set(builder: &mut ConfigBuilder, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    if value.is_none() {
-        return builder.set(&format!("{key}=")).map_err(IntoException::into_exception);
+fn set(
+    builder: &mut ConfigBuilder,
+    key: &str,
+    value: Option<toml::Value>,
+) -> Result<(), TrainError> {
+    match value {
+        Some(value) => {
+            builder.set_given(key, value);
+            Ok(())
+        }
+        None => builder.set(&format!("{key}=")),
     }
-    if TRAINING_FILES.contains(&key) {
-        builder.use_files();
-    }
-    builder.set_value(key, toml_value(value)?);
-    Ok(())
 }
 
-/// Converts a value of Python: a number, a string or path, a truth value, a list or a dictionary.
-fn toml_value(value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
+/// Converts a value of Python; `None` stands for the default.
+fn optional_value(value: &Bound<'_, PyAny>) -> PyResult<Option<toml::Value>> {
+    (!value.is_none()).then(|| toml_value(value, MAX_DEPTH)).transpose()
+}
+
+/// Converts a value of Python: a number, a string or path, a truth value, a list, a tuple or a
+/// dictionary, in which lists and dictionaries have at most `depth` levels.
+fn toml_value(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<toml::Value> {
+    let inner = |value: &Bound<'_, PyAny>| match depth.checked_sub(1) {
+        Some(depth) => toml_value(value, depth),
+        None => Err(invalid(format!("a value has more than {MAX_DEPTH} levels of lists"))),
+    };
     if let Ok(values) = value.cast::<PyDict>() {
-        let pairs = values.iter().map(|(key, value)| Ok((key.extract()?, toml_value(&value)?)));
+        let pairs = values.iter().map(|(key, value)| Ok((key.extract()?, inner(&value)?)));
         return Ok(toml::Value::Table(pairs.collect::<PyResult<_>>()?));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let values = value.try_iter()?.map(|value| inner(&value?));
+        return Ok(toml::Value::Array(values.collect::<PyResult<_>>()?));
     }
     // `bool` is a subclass of `int`.
     if let Ok(value) = value.extract::<bool>() {
@@ -102,10 +122,6 @@ fn toml_value(value: &Bound<'_, PyAny>) -> PyResult<toml::Value> {
     }
     if let Ok(path) = value.extract::<PathBuf>() {
         return Ok(path.to_string_lossy().into_owned().into());
-    }
-    if let Ok(values) = value.try_iter() {
-        let values = values.map(|value| toml_value(&value?));
-        return Ok(toml::Value::Array(values.collect::<PyResult<_>>()?));
     }
     let kind = value.get_type();
     Err(PyTypeError::new_err(format!("a value of a configuration cannot be of the type {kind}")))
@@ -132,7 +148,12 @@ impl PyUpdate {
     /// The numbers by name, as loggers take them.
     fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let values = PyDict::new(py);
-        for (name, value) in [("step", self.step), ("epoch", self.epoch)] {
+        for (name, value) in [
+            ("step", self.step),
+            ("epoch", self.epoch),
+            ("source_tokens", self.source_tokens),
+            ("target_tokens", self.target_tokens),
+        ] {
             values.set_item(name, value)?;
         }
         for (name, value) in [
@@ -144,11 +165,6 @@ impl PyUpdate {
             ("learning_rate", self.learning_rate),
             ("gradient_norm", self.gradient_norm),
         ] {
-            values.set_item(name, value)?;
-        }
-        for (name, value) in
-            [("source_tokens", self.source_tokens), ("target_tokens", self.target_tokens)]
-        {
             values.set_item(name, value)?;
         }
         Ok(values)
@@ -241,19 +257,18 @@ struct Callbacks {
 impl Callbacks {
     /// Calls the function for an event. The run stops if it returns `False` or raises an exception.
     fn call(&self, event: &Event) -> ControlFlow<()> {
-        let (function, event) = match event {
-            Event::Update(update) => (&self.on_update, Event::Update(*update)),
-            Event::Validation(validation) => {
-                (&self.on_validation, Event::Validation(validation.clone()))
-            }
+        let function = match event {
+            Event::Update(_) => &self.on_update,
+            Event::Validation(_) => &self.on_validation,
         };
         let Some(function) = function else { return ControlFlow::Continue(()) };
         let result = Python::attach(|py| -> PyResult<bool> {
             let result = match event {
-                Event::Update(update) => function.call1(py, (PyUpdate::from(update),))?,
+                Event::Update(update) => function.call1(py, (PyUpdate::from(*update),))?,
                 Event::Validation(validation) => {
-                    let ValidationEvent { step, epoch, seconds, is_best, figures } = validation;
-                    let metrics = metrics(py, &figures)?;
+                    let ValidationEvent { step, epoch, seconds, is_best, ref figures } =
+                        *validation;
+                    let metrics = metrics(py, figures)?;
                     function
                         .call1(py, (PyValidation { step, epoch, seconds, is_best, metrics },))?
                 }
@@ -308,7 +323,7 @@ pub(crate) fn resume(
     fetch: bool,
     progress: bool,
 ) -> PyResult<PyTrainingResult> {
-    let device: Device = self::device(device)?;
+    let device = crate::options::device(device)?;
     let from = step.map_or(ResumeFrom::Last, ResumeFrom::Step);
     let take = match take {
         None => None,
@@ -318,17 +333,10 @@ pub(crate) fn resume(
     };
     let mut values = Vec::new();
     for (key, value) in changes.into_iter().flatten() {
-        let value = (!value.is_none()).then(|| toml_value(&value)).transpose()?;
-        values.push((key.extract::<String>()?, value));
+        values.push((key.extract::<String>()?, optional_value(&value)?));
     }
     let change = move |builder: &mut ConfigBuilder| {
-        values.into_iter().try_for_each(|(key, value)| match value {
-            Some(value) => {
-                builder.set_value(&key, value);
-                Ok(())
-            }
-            None => builder.set(&format!("{key}=")),
-        })
+        values.into_iter().try_for_each(|(key, value)| set(builder, &key, value))
     };
     let start = || Trainer::resume(run, from, take, device.to_burn(), Arc::new(Alone), change);
     launch(py, start, [on_update, on_validation], fetch, progress)

@@ -113,6 +113,12 @@ def test_a_configuration_is_checked(tmp_path):
         txmt.train(wrong, tmp_path / "run")
     with pytest.raises(TypeError, match="complex"):
         wrong.set("train.epochs", 1j)
+    endless = []
+    endless.append(endless)
+    with pytest.raises(txmt.OptionError, match="more than 8 levels"):
+        wrong.set("train.batch", endless)
+    with pytest.raises(TypeError, match="generator"):
+        wrong.set("train.batch", (number for number in range(3)))
     reset = config()
     reset.set("data.valid_pairs", None)
     path = tmp_path / "config.toml"

@@ -1,6 +1,7 @@
 """Compiled part of txmt."""
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, Mapping, Optional, Union, final
 
@@ -319,8 +320,8 @@ class TrainingResult:
     """Result of a training run."""
 
     @property
-    def run(self) -> Any:
-        """Folder of the run, which is a bundle: a `pathlib.Path`."""
+    def run(self) -> Path:
+        """Folder of the run, which is a bundle."""
     @property
     def step(self) -> int:
         """Number of updates."""
@@ -416,10 +417,10 @@ def fetch(
     split: Optional[str] = None,
     revision: Optional[str] = None,
     progress: bool = False,
-) -> list[Any]:
+) -> list[Path]:
     """Downloads a corpus into the cache, unless it is there; returns the paths of its files."""
 
-def get_model(name: str, *, progress: bool = False) -> Any:
+def get_model(name: str, *, progress: bool = False) -> Path:
     """Downloads a model of the catalogue; returns the folder of its bundle. `Translator` finds it by
     its name, too."""
 

@@ -132,6 +132,15 @@ impl ConfigBuilder {
         self.merge(nested);
     }
 
+    /// Overrides one value as [`set_value`](Self::set_value) does. A file with training data, such as
+    /// `data.train_source`, also selects [files as the source](Self::use_files) of the data.
+    pub fn set_given(&mut self, key: &str, value: impl Into<toml::Value>) {
+        if ["data.train_source", "data.train_target", "data.train_file"].contains(&key) {
+            self.use_files();
+        }
+        self.set_value(key, value);
+    }
+
     /// Selects files as the source of the data. Numbers of pairs that another source, such as that
     /// of a recipe, was to generate do not limit the files.
     pub fn use_files(&mut self) {

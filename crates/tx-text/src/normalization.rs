@@ -132,23 +132,22 @@ impl Normalization {
         Self { form, spaces: self.spaces || other.spaces, markup: self.markup || other.markup }
     }
 
-    /// Runs the steps in order. `step` returns whether it changed the text.
+    /// Runs the steps in order until they change nothing. `step` returns whether it changed the text.
+    ///
+    /// A step may give work to an earlier one: without the soft hyphen, a letter and an accent are
+    /// neighbors, and `<\u{ad}b>` is a tag.
     fn run(&self, mut step: impl FnMut(Step) -> bool) -> ChangedBy {
-        let form = |step: &mut dyn FnMut(Step) -> bool| {
-            self.form != NormalForm::None && step(Step::Form(self.form))
-        };
-        let mut changed = ChangedBy { form: form(&mut step), ..ChangedBy::default() };
-        for _ in 0..if self.markup { MAX_ESCAPES } else { 0 } {
-            if !step(Step::Markup) {
+        let mut changed = ChangedBy::default();
+        for round in 0..2 * MAX_ESCAPES {
+            let form = self.form != NormalForm::None && step(Step::Form(self.form));
+            let markup = self.markup && round < MAX_ESCAPES && step(Step::Markup);
+            let spaces = self.spaces && step(Step::Spaces);
+            changed.form |= form;
+            changed.markup |= markup;
+            changed.spaces |= spaces;
+            if !(markup || spaces) {
                 break;
             }
-            changed.markup = true;
-        }
-        changed.spaces = self.spaces && step(Step::Spaces);
-        // A letter and an accent may have become neighbors, and an entity may be a character of another
-        // form; that form may have spaces.
-        if (changed.markup || changed.spaces) && form(&mut step) && self.spaces {
-            step(Step::Spaces);
         }
         changed
     }

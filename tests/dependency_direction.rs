@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 /// Packages of the workspace that each package may depend on.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("tx-cli", &["tx-fetch"]),
     ("tx-text", &[]),
     ("tx-phrasebook", &["tx-text"]),
@@ -27,6 +27,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("tx-markup", &["tx-infer"]),
     ("tx-serve", &["tx-infer", "tx-markup"]),
     ("tx-train", &["tx-data", "tx-eval", "tx-infer", "tx-kernels", "tx-model", "tx-text"]),
+    ("tx-web", &["tx-infer"]),
     ("train", &["tx-cli", "tx-infer", "tx-train"]),
     (
         "translate",

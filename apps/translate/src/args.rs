@@ -30,6 +30,7 @@ use crate::{
     force::ForceArgs,
     import::ImportArgs,
     inspect::InspectArgs,
+    pack::PackArgs,
     quantize::QuantizeArgs,
     rerank::RerankArgs,
     score::{ScoreArgs, tokenizer_hint},
@@ -79,6 +80,7 @@ Examples:
   translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
   translate quantize --model runs/de-en --output de-en-int8
+  translate pack --model de-en-int8 --output de-en.tar
   translate shortlist --model runs/de-en --source train.de --target train.en --output de-en.lex
   translate models get argos-en-it
   translate serve --model en-de=runs/en-de"
@@ -142,6 +144,12 @@ pub enum Command {
     /// The device cpu computes with such a bundle in int8 by default, and uses its weights where they
     /// lie in the file, so that processes share them.
     Quantize(QuantizeArgs),
+
+    /// Write a bundle as one file, for downloads and browsers
+    ///
+    /// The file is a tar archive of the folder. It is not compressed, so that its weights are used
+    /// where they lie in the file. All commands open it like the folder.
+    Pack(PackArgs),
 
     /// Write a vocabulary shortlist for --shortlist, from the alignments of a model on text
     ///

@@ -1,13 +1,12 @@
 //! Labels of texts with their probabilities.
 
-use serde_json::{Value, json};
 use tx_cli::allocator::SmallPages;
-use tx_infer::{Bundle, Cancellation, Classification, Classifier, Device, LabelScore};
+use tx_infer::{Bundle, Cancellation, Classification, Classifier, Device};
 
 use crate::{
     args::TranslateArgs,
     editor::{Answer, answer_texts},
-    lines::{Lines, write_fields, write_lines},
+    lines::{Lines, of_line, write_fields, write_lines},
     output::Stop,
     usage::Usage,
 };
@@ -43,7 +42,7 @@ pub fn classify(
             }
             let results: Vec<_> = ready.iter().zip(these).zip(numbers).collect();
             write_lines(&results, |mut out, ((found, line), number)| match args.json {
-                true => writeln!(out, "{}", to_json(*number, line, found, top_k)),
+                true => writeln!(out, "{}", of_line(found.to_json(top_k), *number, "text", line)),
                 false => write_fields(&mut out, &fields(found, top_k.unwrap_or(1))),
             })?;
             report.advance(these);
@@ -57,20 +56,6 @@ pub fn classify(
 fn fields(found: &Classification, top_k: usize) -> Vec<String> {
     let best = found.scores.iter().take(top_k);
     best.flat_map(|score| [score.label.to_string(), format!("{:.6}", score.probability)]).collect()
-}
-
-/// Result as JSON; without `top_k`, with all labels.
-fn to_json(number: u64, text: &str, found: &Classification, top_k: Option<usize>) -> Value {
-    let label = |LabelScore { label, probability, .. }: &LabelScore| json!({ "label": &**label, "probability": probability });
-    let best = found.scores.iter().take(top_k.unwrap_or(usize::MAX));
-    json!({
-        "line": number,
-        "text": text,
-        "label": found.label(),
-        "truncated": found.truncated,
-        "unknown": found.unknown,
-        "labels": best.map(label).collect::<Vec<_>>(),
-    })
 }
 
 /// Interactive session.

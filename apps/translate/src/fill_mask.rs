@@ -1,13 +1,12 @@
 //! Texts with tokens in place of their masks.
 
-use serde_json::{Value, json};
 use tx_cli::allocator::SmallPages;
-use tx_infer::{Bundle, Cancellation, Device, FillMask, Filled, MaskToken};
+use tx_infer::{Bundle, Cancellation, Device, FillMask, Filled};
 
 use crate::{
     args::TranslateArgs,
     editor::{Answer, answer_texts},
-    lines::{Lines, write_fields, write_lines},
+    lines::{Lines, of_line, write_fields, write_lines},
     output::Stop,
     usage::Usage,
 };
@@ -40,7 +39,7 @@ pub fn fill_mask(
             }
             let results: Vec<_> = ready.iter().zip(these).zip(numbers).collect();
             write_lines(&results, |mut out, ((found, line), number)| match args.json {
-                true => writeln!(out, "{}", to_json(*number, line, found)),
+                true => writeln!(out, "{}", of_line(found.to_json(), *number, "text", line)),
                 false => write_fields(&mut out, &fields(found, top_k.is_some())),
             })?;
             report.advance(these);
@@ -58,19 +57,6 @@ fn fields(found: &Filled, lists_tokens: bool) -> Vec<String> {
     fields
         .extend(tokens.flat_map(|token| [token.text.clone(), format!("{:.6}", token.probability)]));
     fields
-}
-
-fn to_json(number: u64, text: &str, found: &Filled) -> Value {
-    let token = |MaskToken { text, token, id, probability }: &MaskToken| json!({ "text": text, "token": token, "id": id, "probability": probability });
-    let masks = found.masks.iter();
-    let masks: Vec<Vec<Value>> = masks.map(|tokens| tokens.iter().map(token).collect()).collect();
-    json!({
-        "line": number,
-        "text": text,
-        "filled": found.text,
-        "unknown": found.unknown,
-        "masks": masks,
-    })
 }
 
 /// Interactive session.

@@ -5,7 +5,6 @@ use std::{
     path::Path,
 };
 
-use serde_json::{Value, json};
 use tx_cli::{allocator::SmallPages, terminal::stdout};
 use tx_infer::{
     Bundle, Cancellation, Continuation, Device, Generator, Prompt, ScoredText, SearchOptions,
@@ -14,7 +13,7 @@ use tx_infer::{
 use crate::{
     args::TranslateArgs,
     editor::{Answer, answer_texts},
-    lines::{Lines, write_lines},
+    lines::{Lines, of_line, write_lines},
     output::Stop,
 };
 
@@ -74,7 +73,11 @@ pub fn generate(
             write_lines(&results, |out, (found, prompt)| match format {
                 Format::Text => writeln!(out, "{}", found.text),
                 Format::NBest => n_best(out, prompt.number, &found.hypotheses),
-                Format::Json => writeln!(out, "{}", to_json(&generator, prompt, found)),
+                Format::Json => writeln!(
+                    out,
+                    "{}",
+                    of_line(generator.to_json(found), prompt.number + 1, "prompt", prompt.text)
+                ),
             })?;
             report.advance(&lines[range]);
             Ok::<_, Stop>(())
@@ -114,30 +117,6 @@ fn n_best(out: &mut dyn Write, number: u64, hypotheses: &[ScoredText]) -> io::Re
         writeln!(out, "{number} ||| {text} ||| logprob= {log_probability:.6} ||| {score:.6}")?;
     }
     Ok(())
-}
-
-fn to_json(generator: &Generator, prompt: &Prompt<'_>, found: &Continuation) -> Value {
-    let hypotheses = found.hypotheses.iter().map(|scored| {
-        let ScoredText { text, continuation, hypothesis, .. } = scored;
-        let vocabulary = generator.tokenizer();
-        let tokens: Vec<Option<String>> =
-            hypothesis.ids.iter().map(|&id| vocabulary.token(id)).collect();
-        json!({
-            "text": text,
-            "continuation": continuation,
-            "score": hypothesis.score,
-            "log_probability": hypothesis.log_probability,
-            "tokens": tokens,
-            "ids": hypothesis.ids,
-        })
-    });
-    json!({
-        "line": prompt.number + 1,
-        "prompt": prompt.text,
-        "text": found.text,
-        "unknown": found.unknown,
-        "continuations": hypotheses.collect::<Vec<_>>(),
-    })
 }
 
 /// Interactive session.

@@ -31,6 +31,7 @@ mod inspect;
 mod interactive;
 #[cfg(feature = "models")]
 mod models;
+mod pack;
 mod quantize;
 mod rerank;
 mod score;
@@ -85,6 +86,7 @@ pub fn run_command(command: Command, program: clap::Command) -> u8 {
         Command::Import(args) => import::import(&args),
         Command::Export(args) => export::export(&args),
         Command::Quantize(args) => quantize::quantize(&args),
+        Command::Pack(args) => pack::pack(&args),
         Command::Shortlist(args) => shortlist::shortlist(&args),
         Command::Rerank(args) => rerank::rerank(args),
         #[cfg(feature = "models")]

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use serde_json::Value;
 use tx_cli::terminal::{printable, stderr, stdout};
 
 use crate::{
@@ -101,6 +102,13 @@ impl Report<'_> {
         }
         self.progress.suspend(|| writeln!(stderr(), "warning: {warning}"))
     }
+}
+
+/// Adds the number of a line, from 1, and its text under `key` to a result.
+pub fn of_line(mut result: Value, number: u64, key: &str, text: &str) -> Value {
+    result["line"] = number.into();
+    result[key] = text.into();
+    result
 }
 
 /// Writes fields separated by tabs as a line. Control characters in them are escaped.

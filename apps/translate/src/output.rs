@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
 use tx_cli::terminal::stderr;
 use tx_infer::{InferError, Line, Scored, Translation, Translator};
 
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
+    lines::of_line,
     progress::Progress,
     unknown_words::UnknownWords,
 };
@@ -78,7 +78,11 @@ impl Output<'_> {
                 pairs.try_for_each(|(line, found)| n_best(out, line.number, &found.hypotheses))?;
             }
             Format::Json => pairs.try_for_each(|(line, found)| {
-                writeln!(out, "{}", self.json(line.number, line.text, found))
+                writeln!(
+                    out,
+                    "{}",
+                    of_line(self.translator.to_json(found), line.number + 1, "source", line.text)
+                )
             })?,
             Format::Aligned(format, aligner) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
@@ -122,39 +126,6 @@ impl Output<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    fn json(&self, number: u64, source: &str, translation: &Translation) -> Value {
-        json!({
-            "line": number + 1,
-            "source": source,
-            "text": translation.text,
-            "truncated": translation.truncated,
-            "unknown": translation.unknown,
-            "translations": self.hypotheses(translation),
-        })
-    }
-
-    /// Returns all hypotheses with their tokens and scores.
-    pub fn hypotheses(&self, translation: &Translation) -> Vec<Value> {
-        let hypotheses = translation.hypotheses.iter().map(|scored| {
-            let Scored { text, hypothesis, expected_utility, .. } = scored;
-            let vocabulary = &self.translator.tokenizers().target;
-            let tokens: Vec<Option<String>> =
-                hypothesis.ids.iter().map(|&id| vocabulary.token(id)).collect();
-            let mut object = json!({
-                "text": text,
-                "score": hypothesis.score,
-                "log_probability": hypothesis.log_probability,
-                "tokens": tokens,
-                "ids": hypothesis.ids,
-            });
-            if let Some(utility) = expected_utility {
-                object["expected_utility"] = (*utility).into();
-            }
-            object
-        });
-        hypotheses.collect()
     }
 }
 

@@ -98,7 +98,7 @@ fn write(
                 "text": translation.text,
                 "truncated": translation.truncated,
                 "unknown": translation.unknown,
-                "translations": output.hypotheses(translation),
+                "translations": output.translator.hypotheses_to_json(translation),
             })
         });
     let mut line = json!({
@@ -110,7 +110,7 @@ fn write(
         "sentences": sentences.collect::<Vec<_>>(),
     });
     if let [only] = &*found.sentences {
-        line["translations"] = output.hypotheses(&only.translation).into();
+        line["translations"] = output.translator.hypotheses_to_json(&only.translation).into();
     }
     Ok(writeln!(out, "{line}")?)
 }

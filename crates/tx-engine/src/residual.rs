@@ -2,7 +2,7 @@
 
 use tx_kernels::{
     formulas::{moments, root_mean_square},
-    vector::vectorized,
+    vector::{mul_add, vectorized},
 };
 use tx_model::config::{NormPlacement, Normalization};
 
@@ -53,7 +53,7 @@ impl PackedNorm {
                         Some(beta) => {
                             let (mean, scale) = moments(row, self.epsilon);
                             for ((x, gamma), beta) in row.iter_mut().zip(&self.gamma).zip(beta) {
-                                *x = ((*x - mean) * scale).mul_add(*gamma, *beta);
+                                *x = mul_add((*x - mean) * scale, *gamma, *beta);
                             }
                         }
                         None => {

@@ -12,6 +12,8 @@
 //! file is written under another name and renamed, so a bundle that is open keeps its content when
 //! it is replaced.
 //!
+//! [`archive()`] writes a bundle as one file, for downloads, which is opened like the folder.
+//!
 //! The weights are mapped into memory. Weights in single precision are packed from the mapped file
 //! when a model is built. Quantized weights are used in the mapped file, which all processes share,
 //! so that a process that truncates or overwrites `model.safetensors` in place, as `cp` does, ends
@@ -39,7 +41,9 @@ use crate::{
     task::{ModelTask, TaskKind},
 };
 
+mod archive;
 mod config;
+mod file_bytes;
 mod files;
 pub mod info;
 #[cfg(feature = "burn")]
@@ -54,6 +58,8 @@ mod search;
 mod tokenizers;
 mod weights;
 
+use archive::Archive;
+pub use archive::archive;
 use config::{BundleConfig, WeightDtype};
 use files::Files;
 pub(crate) use files::read_bytes;
@@ -123,6 +129,26 @@ enum Validation {
     AtReading,
 }
 
+/// Opened location of a bundle.
+enum Source<'a> {
+    Folder(&'a Path),
+    Archive(Archive),
+}
+
+impl<'a> Source<'a> {
+    /// Opens the folder or archive at `path`.
+    fn open(path: &'a Path) -> Result<Self, InferError> {
+        Ok(if path.is_file() { Self::Archive(Archive::open(path)?) } else { Self::Folder(path) })
+    }
+
+    fn files(&self) -> Files<'_> {
+        match self {
+            Self::Folder(path) => Files::Folder(path),
+            Self::Archive(archive) => Files::Archive(archive),
+        }
+    }
+}
+
 /// Location of quantized weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QuantizedWeights {
@@ -133,21 +159,18 @@ enum QuantizedWeights {
 }
 
 impl Bundle {
-    /// Opens the bundle in `folder` and validates all of it, the values of the weights included.
+    /// Opens the bundle in the folder or [archive](archive()) `path` and validates all of it, the values of the weights included.
     ///
     /// # Errors
     ///
     /// If a file is missing or damaged, or the files do not belong together. The message names the
     /// file, the value found and the value expected.
-    pub fn open(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(
-            Files::Folder(folder.as_ref()),
-            Validation::AtOpening,
-            QuantizedWeights::Mapped,
-        )
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, InferError> {
+        let source = Source::open(path.as_ref())?;
+        Self::open_with(source.files(), Validation::AtOpening, QuantizedWeights::Mapped)
     }
 
-    /// Opens the bundle in `folder` for building one model. All of it is validated but the values of
+    /// Opens the bundle in the folder or archive `path` for building one model. All of it is validated but the values of
     /// weights in single precision: [`engine`](Self::engine), [`pack`](Self::pack) and the other
     /// methods that build a model validate them while they read them, so that a large file is read
     /// once. [`weight`](Self::weight) returns them without validation.
@@ -155,15 +178,12 @@ impl Bundle {
     /// # Errors
     ///
     /// Same as [`open`](Self::open), without those of the values.
-    pub fn open_for_model(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(
-            Files::Folder(folder.as_ref()),
-            Validation::AtReading,
-            QuantizedWeights::Mapped,
-        )
+    pub fn open_for_model(path: impl AsRef<Path>) -> Result<Self, InferError> {
+        let source = Source::open(path.as_ref())?;
+        Self::open_with(source.files(), Validation::AtReading, QuantizedWeights::Mapped)
     }
 
-    /// Opens the bundle in `folder` as [`open_for_model`](Self::open_for_model), and copies quantized
+    /// Opens the bundle in the folder or archive `path` as [`open_for_model`](Self::open_for_model), and copies quantized
     /// weights into the memory of this process. A program that runs for long is then independent of
     /// the file once the model is built, also if another process overwrites it in place. The copy is
     /// not shared with other processes.
@@ -171,17 +191,14 @@ impl Bundle {
     /// # Errors
     ///
     /// Same as [`open_for_model`](Self::open_for_model).
-    pub fn open_copied(folder: impl AsRef<Path>) -> Result<Self, InferError> {
-        Self::open_with(
-            Files::Folder(folder.as_ref()),
-            Validation::AtReading,
-            QuantizedWeights::Copied,
-        )
+    pub fn open_copied(path: impl AsRef<Path>) -> Result<Self, InferError> {
+        let source = Source::open(path.as_ref())?;
+        Self::open_with(source.files(), Validation::AtReading, QuantizedWeights::Copied)
     }
 
-    /// Opens a bundle whose files are in memory, by their names, such as those of an archive or a
-    /// download. They are copied, and all of it is validated but the values of weights in single
-    /// precision, as with [`open_for_model`](Self::open_for_model).
+    /// Opens a bundle whose files are in memory, by their names, such as those of a download. All of
+    /// it is validated but the values of weights in single precision, as with
+    /// [`open_for_model`](Self::open_for_model).
     ///
     /// ```no_run
     /// use std::{collections::BTreeMap, fs};
@@ -195,15 +212,28 @@ impl Bundle {
     ///         files.insert(entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path())?);
     ///     }
     /// }
-    /// let bundle = Bundle::from_files(&files)?;
+    /// let bundle = Bundle::from_files(files)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
     /// Same as [`open_for_model`](Self::open_for_model). Messages name the files.
-    pub fn from_files(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, InferError> {
-        Self::open_with(Files::Memory(files), Validation::AtReading, QuantizedWeights::Mapped)
+    pub fn from_files(files: BTreeMap<String, Vec<u8>>) -> Result<Self, InferError> {
+        let archive = Archive::from(files);
+        let files = Files::Archive(&archive);
+        Self::open_with(files, Validation::AtReading, QuantizedWeights::Mapped)
+    }
+
+    /// Opens a bundle whose [archive](archive()) is in memory, as [`from_files`](Self::from_files).
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Archive`]; otherwise the same as [`from_files`](Self::from_files).
+    pub fn from_archive(bytes: Vec<u8>) -> Result<Self, InferError> {
+        let archive = Archive::read(Path::new(""), &bytes.into())?;
+        let files = Files::Archive(&archive);
+        Self::open_with(files, Validation::AtReading, QuantizedWeights::Mapped)
     }
 
     fn open_with(
@@ -214,14 +244,15 @@ impl Bundle {
         let Headers { config, task, weights } = Headers::read(files, quantized)?;
         let provenance = files.read_toml(PROVENANCE)?;
         let kind = task.kind();
-        let size = weights.bytes() as u64 + tokenizer_bytes(files, kind);
+        let size = weights.size() as u64 + tokenizer_bytes(files, kind);
         let check_values = |part, parts| match (validation, weights.dtype()) {
             (Validation::AtReading, WeightDtype::F32) => Ok(()),
             (Validation::AtOpening, _) | (_, WeightDtype::Int8) => {
                 weights.check_values(part, parts)
             }
         };
-        let tokenizers = if size < LARGE {
+        // The web has no threads.
+        let tokenizers = if size < LARGE || cfg!(target_family = "wasm") {
             check_values(0, 1)?;
             read_tokenizers(files, kind, &config)?
         } else {
@@ -270,7 +301,7 @@ impl Bundle {
 
     /// Returns the number of bytes of all weights.
     pub fn weight_bytes(&self) -> usize {
-        self.weights.bytes()
+        self.weights.size()
     }
 
     /// Returns the names of all weights, in the order of the file.
@@ -366,7 +397,7 @@ impl Bundle {
         }
         self.check_unread_values()?;
         let model = M::uninitialized(&self.config, self.padded(), &self.task, device)?;
-        module::load(model, self.weights.path())
+        module::load(model, self.weights.path(), self.weights.file())
     }
 
     /// Returns the decoder layer, from 0, whose cross-attention aligns source and target: the one that
@@ -413,11 +444,9 @@ impl Headers {
     fn read(files: Files<'_>, quantized: QuantizedWeights) -> Result<Self, InferError> {
         for missing in [WEIGHTS, CONFIG] {
             if !files.contains(missing) {
-                let path = match files {
-                    Files::Folder(folder) => folder.into(),
-                    Files::Memory(_) => "files in memory".into(),
-                };
-                return Err(InferError::NotABundle { path, missing });
+                let in_memory = files.root().as_os_str().is_empty();
+                let path = if in_memory { Path::new("files in memory") } else { files.root() };
+                return Err(InferError::NotABundle { path: path.into(), missing });
             }
         }
         let (config, task) = BundleConfig::read(files)?;
@@ -431,14 +460,7 @@ impl Headers {
         let check = |weights: WeightsFile| {
             weights.check(&config.model, architecture, padded).map(|()| weights)
         };
-        let weights = match files {
-            Files::Folder(folder) => WeightsFile::open(folder, config.weights, layouts)?,
-            Files::Memory(files) => {
-                let bytes = files.get(WEIGHTS).map_or(&[][..], Vec::as_slice);
-                WeightsFile::of_bytes(bytes, config.weights, layouts)?
-            }
-        };
-        let weights = check(weights)?;
+        let weights = check(WeightsFile::open(files, config.weights, layouts)?)?;
         let weights = match (config.weights, quantized) {
             (WeightDtype::Int8, QuantizedWeights::Copied) => check(weights.copied()?)?,
             (WeightDtype::F32, _) | (_, QuantizedWeights::Mapped) => weights,

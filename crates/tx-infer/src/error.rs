@@ -24,6 +24,15 @@ pub enum InferError {
         missing: &'static str,
     },
 
+    /// The file is not the archive of a bundle.
+    #[error("`{path}` is not a bundle in one file, which is a tar archive: {problem}")]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+
     /// A file of the bundle is missing or unreadable.
     #[error("cannot read `{path}`")]
     Read {

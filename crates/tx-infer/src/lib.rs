@@ -47,6 +47,7 @@ pub mod tokens;
 pub mod pool;
 
 mod bundle_engine;
+mod json;
 mod model;
 mod runner;
 mod weights;

@@ -2,7 +2,7 @@
 //!
 //! All functions are meant to be called inside [`vectorized`].
 
-use crate::vector::{LANES, exp, map_two, max, sum_of, vectorized};
+use crate::vector::{LANES, exp, map_two, max, mul_add, sum_of, vectorized};
 
 /// Returns the mean of `x` and `1 / √(variance + epsilon)`.
 #[inline(always)]
@@ -66,7 +66,7 @@ pub fn add_softmax(x: &[f32], factor: f32, sum: &mut [f32]) {
             let (max, total) = max_and_exp_sum(x);
             if max > f32::NEG_INFINITY {
                 let factor = factor / total;
-                map_two(sum, x, |sum, x| factor.mul_add(exp(x - max), sum));
+                map_two(sum, x, |sum, x| mul_add(factor, exp(x - max), sum));
             } else if x.iter().any(|x| x.is_nan()) {
                 // The maximum ignores NaN.
                 sum.fill(f32::NAN);

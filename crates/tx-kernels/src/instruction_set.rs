@@ -31,11 +31,13 @@ pub enum Instructions {
     AmxBf16,
     /// Dot products of four bytes in vectors of 128 bits: `sdot` (ARM).
     NeonDot,
+    /// Vectors of 128 bits (WebAssembly).
+    WasmSimd128,
 }
 
 impl Instructions {
     /// All extensions.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Avx2,
         Self::AvxVnni,
         Self::Avx512,
@@ -44,6 +46,7 @@ impl Instructions {
         Self::AmxInt8,
         Self::AmxBf16,
         Self::NeonDot,
+        Self::WasmSimd128,
     ];
 
     /// Instructions that multiply bf16 numbers, the fastest first.
@@ -60,11 +63,12 @@ impl Instructions {
             Self::AmxInt8 => "amx-int8",
             Self::AmxBf16 => "amx-bf16",
             Self::NeonDot => "neon-dot",
+            Self::WasmSimd128 => "wasm-simd128",
         }
     }
 
-    fn bit(self) -> u8 {
-        1 << self as u8
+    fn bit(self) -> u16 {
+        1 << self as u16
     }
 }
 
@@ -86,7 +90,7 @@ impl fmt::Display for Instructions {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstructionSet {
-    bits: u8,
+    bits: u16,
 }
 
 impl InstructionSet {
@@ -170,7 +174,7 @@ fn detect(amx: bool) -> InstructionSet {
         Instructions::Avx512Bf16 => avx512 && is_x86_feature_detected!("avx512bf16"),
         Instructions::AmxInt8 => amx,
         Instructions::AmxBf16 => amx,
-        Instructions::NeonDot => false,
+        Instructions::NeonDot | Instructions::WasmSimd128 => false,
     };
     Instructions::ALL.into_iter().filter(|&one| found(one)).collect()
 }
@@ -181,9 +185,11 @@ fn detect(_amx: bool) -> InstructionSet {
     dot.then_some(Instructions::NeonDot).into_iter().collect()
 }
 
+/// WebAssembly has no detection: a module with instructions that the machine lacks is not loaded.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn detect(_amx: bool) -> InstructionSet {
-    InstructionSet { bits: 0 }
+    let simd = cfg!(all(target_arch = "wasm32", target_feature = "simd128"));
+    simd.then_some(Instructions::WasmSimd128).into_iter().collect()
 }
 
 /// Most recent instructions that kernels may use.
@@ -192,11 +198,11 @@ pub struct InstructionLimit(Option<Instructions>);
 
 impl InstructionLimit {
     /// Returns `true` if `instructions` are not more recent than the limit. Those of the other
-    /// architecture do not matter, so the limits of x86-64 apart from `none` include those of ARM.
+    /// architectures do not matter, so the limits of x86-64 apart from `none` include them.
     pub fn includes(self, instructions: Instructions) -> bool {
         match (self.0, instructions) {
             (None, _) => false,
-            (Some(_), Instructions::NeonDot) => true,
+            (Some(_), Instructions::NeonDot | Instructions::WasmSimd128) => true,
             (Some(limit), _) => instructions <= limit,
         }
     }
@@ -249,8 +255,8 @@ mod tests {
         let all: InstructionSet = Instructions::ALL.into_iter().collect();
         let limited = |limit: &str| all.limited_to(limit.parse().unwrap()).to_string();
         assert_eq!(limited("none"), "none");
-        assert_eq!(limited("avx2"), "avx2, neon-dot");
-        assert_eq!(limited("avx512"), "avx2, avx-vnni, avx512, neon-dot");
+        assert_eq!(limited("avx2"), "avx2, neon-dot, wasm-simd128");
+        assert_eq!(limited("avx512"), "avx2, avx-vnni, avx512, neon-dot, wasm-simd128");
         assert_eq!(limited("amx-bf16"), all.to_string());
         assert!(!limited("avx512-bf16").contains("amx"));
         assert!(limited("avx512-bf16").contains("avx512-vnni, avx512-bf16"));

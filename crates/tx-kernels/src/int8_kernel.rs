@@ -11,14 +11,22 @@ mod matrix_unit;
 mod reference;
 #[cfg(target_arch = "x86_64")]
 mod tile;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 use crate::amx::Amx;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 use crate::instruction_set::Instructions;
-use crate::{instruction_set::InstructionSet, layout::PANEL, quantized_rows::QuantizedRows};
+use crate::{
+    instruction_set::InstructionSet, layout::PANEL, quantized_rows::QuantizedRows, vector::mul_add,
+};
 
 /// Instructions that multiply quantized rows and weights.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +45,8 @@ enum Kind {
     Avx2(x86_64::Avx2),
     #[cfg(target_arch = "aarch64")]
     NeonDot(aarch64::NeonDot),
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(wasm::Simd128),
     /// Plain loops, for tests.
     Reference,
 }
@@ -78,7 +88,17 @@ impl Int8Kernel {
         vectors.map(|vectors| Self(Kind::NeonDot(vectors))).into_iter().collect()
     }
 
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn of(set: InstructionSet) -> Vec<Self> {
+        let vectors = set.contains(Instructions::WasmSimd128).then_some(wasm::Simd128);
+        vectors.map(|vectors| Self(Kind::Simd128(vectors))).into_iter().collect()
+    }
+
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )))]
     fn of(_set: InstructionSet) -> Vec<Self> {
         Vec::new()
     }
@@ -101,6 +121,8 @@ impl Int8Kernel {
             Kind::Avx2(_) => Instructions::Avx2.name(),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(_) => Instructions::NeonDot.name(),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Simd128(_) => Instructions::WasmSimd128.name(),
             Kind::Reference => "reference",
         }
     }
@@ -128,6 +150,8 @@ impl Int8Kernel {
             Kind::Avx2(vectors) => vectors.multiply(&mut product),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(vectors) => vectors.multiply(&mut product),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Simd128(vectors) => vectors.multiply(&mut product),
             Kind::Reference => reference::multiply(&mut product),
         }
     }
@@ -204,7 +228,7 @@ impl Product<'_> {
         let mut result = [0.0; PANEL];
         for column in 0..PANEL {
             let scale = x_scale * scales[column];
-            result[column] = (sums[column] as f32).mul_add(scale, bias[column]);
+            result[column] = mul_add(sums[column] as f32, scale, bias[column]);
         }
         let y = &mut self.y[row * self.stride + self.first + start..][..width];
         match self.epilogue {

@@ -2,7 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::{layout::STEP, vector::vectorized};
+use crate::{
+    layout::STEP,
+    vector::{mul_add, vectorized},
+};
 
 /// Byte that stands for zero: unsigned bytes are the quantized values plus this.
 pub(crate) const ZERO: u8 = 128;
@@ -70,14 +73,14 @@ impl QuantizedRows {
 pub(crate) fn quantize(x: &[f32], bytes: &mut [u8]) -> f32 {
     let Scale { scale, factor } = Scale::of(magnitude(x));
     for (byte, x) in bytes.iter_mut().zip(x) {
-        *byte = x.mul_add(factor, ROUNDER + f32::from(ZERO)).to_bits() as u8;
+        *byte = mul_add(*x, factor, ROUNDER + f32::from(ZERO)).to_bits() as u8;
     }
     scale
 }
 
 /// Quantized value of `x` for the factor of a [`Scale`].
 pub(crate) fn signed_byte(x: f32, factor: f32) -> i8 {
-    x.mul_add(factor, ROUNDER).to_bits() as i8
+    mul_add(x, factor, ROUNDER).to_bits() as i8
 }
 
 /// Bits of the largest magnitude in `x`. Those of infinity and NaN are larger than those of every

@@ -10,10 +10,17 @@ pub struct SharedBytes {
 }
 
 impl SharedBytes {
-    /// Returns the bytes of `owner` in `range`, or `None` if it does not have them all.
-    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize>) -> Option<Self> {
-        let exists = (*owner).as_ref().get(range.clone()).is_some();
-        exists.then_some(Self { owner, range })
+    /// Returns all bytes of `owner`.
+    pub fn whole(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
+        let range = 0..(*owner).as_ref().len();
+        Self { owner, range }
+    }
+
+    /// Returns the bytes in `range`, or `None` if there are fewer.
+    pub fn part(&self, range: Range<usize>) -> Option<Self> {
+        self.as_slice().get(range.clone())?;
+        let range = self.range.start + range.start..self.range.start + range.end;
+        Some(Self { owner: self.owner.clone(), range })
     }
 
     /// Returns the bytes.
@@ -24,8 +31,7 @@ impl SharedBytes {
 
 impl From<Vec<u8>> for SharedBytes {
     fn from(bytes: Vec<u8>) -> Self {
-        let range = 0..bytes.len();
-        Self { owner: Arc::new(bytes), range }
+        Self::whole(Arc::new(bytes))
     }
 }
 
@@ -41,11 +47,13 @@ mod tests {
 
     #[test]
     fn a_part_is_within_its_buffer() {
-        let owner: Arc<dyn AsRef<[u8]> + Send + Sync> = Arc::new(vec![1, 2, 3, 4]);
-        let part = |range| Some(SharedBytes::new(owner.clone(), range)?.as_slice().to_vec());
+        let whole = SharedBytes::from(vec![1, 2, 3, 4]);
+        let part = |range| Some(whole.part(range)?.as_slice().to_vec());
         assert_eq!(part(1..3), Some(vec![2, 3]));
         assert_eq!(part(4..4), Some(vec![]));
         assert_eq!(part(2..5), None);
-        assert_eq!(SharedBytes::from(vec![7]).as_slice(), [7]);
+        let inner = whole.part(1..4).unwrap();
+        assert_eq!(inner.part(1..3).unwrap().as_slice(), [3, 4]);
+        assert!(inner.part(1..4).is_none());
     }
 }

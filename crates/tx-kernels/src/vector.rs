@@ -32,6 +32,13 @@ pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Work(work))
 }
 
+/// `x y + z`, rounded once, but twice in WebAssembly, which has no such instruction and would call a
+/// function.
+#[inline(always)]
+pub fn mul_add(x: f32, y: f32, z: f32) -> f32 {
+    if cfg!(target_family = "wasm") { x * y + z } else { x.mul_add(y, z) }
+}
+
 /// Smallest argument for which [`exp`] is not 0. Results below [`f32::MIN_POSITIVE`] never occur,
 /// because CPUs compute slowly with subnormal numbers.
 const LOWEST: f32 = -86.6;
@@ -49,18 +56,18 @@ pub fn exp(x: f32) -> f32 {
     // At this magnitude the last bit has the value 1: the addition rounds to an integer, which the
     // bits contain. (A cast to `i32` does not vectorize, because it checks the range.)
     const ROUNDER: f32 = 12_582_912.0;
-    let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUNDER);
+    let rounded = mul_add(x, std::f32::consts::LOG2_E, ROUNDER);
     let n = rounded - ROUNDER;
     // ln 2 in two parts, so that `r` keeps all its bits.
-    let r = n.mul_add(-0.693_359_4, x);
-    let r = n.mul_add(2.121_944_4e-4, r);
+    let r = mul_add(n, -0.693_359_4, x);
+    let r = mul_add(n, 2.121_944_4e-4, r);
     let p = 1.987_569_1e-4_f32;
-    let p = p.mul_add(r, 1.398_199_9e-3);
-    let p = p.mul_add(r, 8.333_452e-3);
-    let p = p.mul_add(r, 4.166_579_6e-2);
-    let p = p.mul_add(r, 1.666_666_5e-1);
-    let p = p.mul_add(r, 0.5);
-    let e = p.mul_add(r * r, r) + 1.0;
+    let p = mul_add(p, r, 1.398_199_9e-3);
+    let p = mul_add(p, r, 8.333_452e-3);
+    let p = mul_add(p, r, 4.166_579_6e-2);
+    let p = mul_add(p, r, 1.666_666_5e-1);
+    let p = mul_add(p, r, 0.5);
+    let e = mul_add(p, r * r, r) + 1.0;
     // 2^(n - 1), because 2^128 is not representable; n is at least -125.
     let power = rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(126) << 23;
     let result = e * f32::from_bits(power) * 2.0;
@@ -70,12 +77,12 @@ pub fn exp(x: f32) -> f32 {
 /// The error function, within 2e-7 (Abramowitz and Stegun 1964, 7.1.26).
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
-    let t = 0.327_591_1_f32.mul_add(x.abs(), 1.0).recip();
+    let t = mul_add(0.327_591_1, x.abs(), 1.0).recip();
     let p = 1.061_405_4_f32;
-    let p = p.mul_add(t, -1.453_152_1);
-    let p = p.mul_add(t, 1.421_413_8);
-    let p = p.mul_add(t, -0.284_496_72);
-    let p = p.mul_add(t, 0.254_829_6);
+    let p = mul_add(p, t, -1.453_152_1);
+    let p = mul_add(p, t, 1.421_413_8);
+    let p = mul_add(p, t, -0.284_496_72);
+    let p = mul_add(p, t, 0.254_829_6);
     (1.0 - p * t * exp(-x * x)).copysign(x)
 }
 

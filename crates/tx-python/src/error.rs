@@ -86,6 +86,7 @@ impl IntoException for InferError {
             | Self::NoMask { .. }
             | Self::ShortlistVocabulary { .. } => Class::Option,
             Self::NotABundle { .. }
+            | Self::Archive { .. }
             | Self::Read { .. }
             | Self::GitLfsPointer { .. }
             | Self::LargeFile { .. }

@@ -248,7 +248,7 @@ impl PyTranslator {
             let bundle = match &files {
                 None if precision.is_none() => return Translator::open(path, &device),
                 None => Bundle::open(path)?,
-                Some(files) => Bundle::from_files(files)?,
+                Some(files) => Bundle::from_files(files.clone())?,
             };
             Translator::new_in(&bundle, precision.unwrap_or(bundle.precision()), &device)
         };

@@ -22,7 +22,8 @@ use crate::usage::Usage;
 /// Bundle that a command opens.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// Bundle to open: the folder of a training run, or the name of a model of `translate models`
+    /// Bundle to open: the folder of a training run, a file of `translate pack`, or the name of a model
+    /// of `translate models`
     #[arg(
         long,
         value_name = "DIR",

@@ -1,8 +1,6 @@
 //! Files of a bundle, read within limits.
 
 use std::{
-    borrow::Cow,
-    collections::BTreeMap,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -11,6 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use tx_text::{git_lfs, hash::hexadecimal};
 
+use super::{archive::Archive, file_bytes::FileBytes};
 use crate::error::InferError;
 
 /// Largest `config.toml` and `provenance.toml` in bytes.
@@ -21,24 +20,29 @@ const MAX_TEXT: u64 = 1 << 20;
 pub(super) enum Files<'a> {
     /// In a folder.
     Folder(&'a Path),
-    /// In memory, by name.
-    Memory(&'a BTreeMap<String, Vec<u8>>),
+    /// In an archive, or in memory.
+    Archive(&'a Archive),
 }
 
 impl<'a> Files<'a> {
-    /// Path of a file, for messages; in memory, its name.
-    pub(super) fn path(self, name: &str) -> PathBuf {
+    /// Path of the folder or archive, for messages; empty if the files are in memory.
+    pub(super) fn root(self) -> &'a Path {
         match self {
-            Self::Folder(folder) => folder.join(name),
-            Self::Memory(_) => name.into(),
+            Self::Folder(path) => path,
+            Self::Archive(archive) => archive.path(),
         }
+    }
+
+    /// Path of a file, for messages.
+    pub(super) fn path(self, name: &str) -> PathBuf {
+        self.root().join(name)
     }
 
     /// Returns `true` if there is a file of this name.
     pub(super) fn contains(self, name: &str) -> bool {
         match self {
             Self::Folder(folder) => folder.join(name).is_file(),
-            Self::Memory(files) => files.contains_key(name),
+            Self::Archive(archive) => archive.get(name).is_some(),
         }
     }
 
@@ -46,36 +50,40 @@ impl<'a> Files<'a> {
     pub(super) fn size(self, name: &str) -> u64 {
         match self {
             Self::Folder(folder) => fs::metadata(folder.join(name)).map_or(0, |file| file.len()),
-            Self::Memory(files) => files.get(name).map_or(0, |bytes| bytes.len() as u64),
+            Self::Archive(archive) => archive.get(name).map_or(0, |bytes| bytes.len() as u64),
+        }
+    }
+
+    /// Bytes of a file, which is mapped.
+    pub(super) fn bytes(self, name: &str) -> Result<FileBytes, InferError> {
+        match self {
+            Self::Folder(folder) => FileBytes::map(&folder.join(name)),
+            Self::Archive(archive) => {
+                let missing = || io::ErrorKind::NotFound.into();
+                let error = || InferError::Read { path: self.path(name), source: missing() };
+                archive.get(name).cloned().ok_or_else(error)
+            }
         }
     }
 
     /// Reads a file of at most `max` bytes.
-    pub(super) fn read(self, name: &str, max: u64) -> Result<Cow<'a, [u8]>, InferError> {
+    pub(super) fn read(self, name: &str, max: u64) -> Result<Vec<u8>, InferError> {
         match self {
-            Self::Folder(folder) => read_bytes(&folder.join(name), max).map(Cow::Owned),
-            Self::Memory(files) => {
-                let path = || PathBuf::from(name);
-                let Some(bytes) = files.get(name) else {
-                    return Err(InferError::Read {
-                        path: path(),
-                        source: io::ErrorKind::NotFound.into(),
-                    });
-                };
-                match bytes.len() as u64 {
-                    size if size > max => {
-                        Err(InferError::LargeFile { path: path(), bytes: size, max })
-                    }
-                    _ => Ok(Cow::Borrowed(bytes)),
-                }
-            }
+            Self::Folder(folder) => read_bytes(&folder.join(name), max),
+            Self::Archive(_) => match self.bytes(name)? {
+                bytes if bytes.len() as u64 > max => Err(InferError::LargeFile {
+                    path: self.path(name),
+                    bytes: bytes.len() as u64,
+                    max,
+                }),
+                bytes => Ok(bytes.to_vec()),
+            },
         }
     }
 
     /// Reads a text file.
     pub(super) fn read_text(self, name: &str) -> Result<String, InferError> {
-        let bytes = self.read(name, MAX_TEXT)?.into_owned();
-        String::from_utf8(bytes).map_err(|error| InferError::Read {
+        String::from_utf8(self.read(name, MAX_TEXT)?).map_err(|error| InferError::Read {
             path: self.path(name),
             source: io::Error::new(io::ErrorKind::InvalidData, error),
         })

@@ -1,10 +1,6 @@
 //! Description of a bundle, without building its model.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -12,9 +8,9 @@ use tx_model::{Autoregression, ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
-    CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, WEIGHTS,
+    CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, Source, WEIGHTS,
     config::WeightDtype,
-    files::{Files, regular_file},
+    files::Files,
     tokenizers::{read_tokenizers, tokenizer_files},
 };
 use crate::{
@@ -23,6 +19,9 @@ use crate::{
     search::SearchOptions,
     task::{ModelTask, TaskKind},
 };
+
+/// Number of bytes of a file that are read at a time for its hash.
+const HASHED: usize = 1 << 20;
 
 /// Description of a bundle: configuration, sizes, files, provenance.
 #[derive(Debug, Clone)]
@@ -127,13 +126,15 @@ impl BundleInfo {
     ///
     /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
     /// validated.
-    pub fn read(folder: &Path) -> Result<Self, InferError> {
-        let Headers { config, task, weights } =
-            Headers::read(Files::Folder(folder), QuantizedWeights::Mapped)?;
-        let tokenizers = read_tokenizers(Files::Folder(folder), task.kind(), &config)?;
-        config.check_options(&folder.join(CONFIG), &tokenizers)?;
+    pub fn read(path: &Path) -> Result<Self, InferError> {
+        let source = Source::open(path)?;
+        let files = source.files();
+        let Headers { config, task, weights } = Headers::read(files, QuantizedWeights::Mapped)?;
+        let tokenizers = read_tokenizers(files, task.kind(), &config)?;
+        config.check_options(&files.path(CONFIG), &tokenizers)?;
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
-        let files = names.into_iter().map(|name| file_info(folder, name));
+        let provenance = files.read_toml(PROVENANCE)?;
+        let files = names.into_iter().map(|name| file_info(files, name));
         let files = files.collect::<Result<_, _>>()?;
         let precision = weights.dtype();
         let weights = weights.shapes().map(|(name, dtype, shape)| WeightInfo {
@@ -146,7 +147,7 @@ impl BundleInfo {
             files,
             precision,
             weights: weights.collect(),
-            provenance: Files::Folder(folder).read_toml(PROVENANCE)?,
+            provenance,
             format: config.format,
             languages: config.languages,
             search: config.search,
@@ -278,22 +279,15 @@ fn sum<'a>(weights: impl Iterator<Item = &'a WeightInfo>) -> usize {
     weights.map(WeightInfo::count).fold(0, usize::saturating_add)
 }
 
-fn file_info(folder: &Path, name: &'static str) -> Result<FileInfo, InferError> {
-    let path = folder.join(name);
-    let bytes = regular_file(&path)?;
-    let hash = || {
-        let (mut file, mut hash) = (File::open(&path)?, Sha256::new());
-        let mut chunk = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut chunk)? {
-                0 => break,
-                count => hash.update(&chunk[..count]),
-            }
-        }
-        let sha256 = hexadecimal(&hash.finalize());
-        Ok::<_, io::Error>(FileInfo { name, bytes, sha256 })
-    };
-    hash().map_err(|source| InferError::Read { path: path.clone(), source })
+fn file_info(files: Files<'_>, name: &'static str) -> Result<FileInfo, InferError> {
+    let content = files.bytes(name)?;
+    let mut hash = Sha256::new();
+    for (index, chunk) in content.chunks(HASHED).enumerate() {
+        hash.update(chunk);
+        content.release(index * HASHED..index * HASHED + chunk.len());
+    }
+    let (bytes, sha256) = (content.len() as u64, hexadecimal(&hash.finalize()));
+    Ok(FileInfo { name, bytes, sha256 })
 }
 
 #[cfg(test)]

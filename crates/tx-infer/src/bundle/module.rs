@@ -9,7 +9,10 @@ use burn::{
 use tx_model::{ModelConfig, Transformer, VocabSizes};
 use tx_text::Tokenizers;
 
-use super::{Bundle, CONFIG, Languages, WEIGHTS, config::WeightDtype, parts::Parts, vocabulary};
+use super::{
+    Bundle, CONFIG, Languages, WEIGHTS, config::WeightDtype, file_bytes::FileBytes, parts::Parts,
+    vocabulary,
+};
 use crate::{
     error::InferError,
     model::{BundleModel, wrong_task},
@@ -95,11 +98,20 @@ impl<M: BundleModel> ModuleBundle<M> {
     }
 }
 
-/// Loads the weights of the file at `path` into `model`.
-pub(super) fn load<M: BundleModel>(mut model: M, path: &Path) -> Result<M, InferError> {
+/// Loads the weights of a file into `model`. `path` is that of the file, for messages, and for files
+/// that are not in memory.
+pub(super) fn load<M: BundleModel>(
+    mut model: M,
+    path: &Path,
+    file: &FileBytes,
+) -> Result<M, InferError> {
     let problem = |problem| InferError::Weights { path: path.into(), problem };
+    let store = match path.is_file() {
+        true => SafetensorsStore::from_file(path),
+        false => SafetensorsStore::from_bytes(Some(file.to_vec())),
+    };
     // Without the validation of the store, whose message does not name the file.
-    let mut store = SafetensorsStore::from_file(path).validate(false).allow_partial(true);
+    let mut store = store.validate(false).allow_partial(true);
     let result = model.load_from(&mut store).map_err(|error| problem(error.to_string()))?;
     if let Some(error) = result.errors.first() {
         return Err(problem(error.to_string()));

@@ -318,28 +318,31 @@ fn files_in_memory_are_a_bundle_as_files_in_a_folder_are() {
     Bundle::open(folder.path()).unwrap().quantize(small.path()).unwrap();
     for path in [folder.path(), small.path()] {
         let files = in_memory(path);
-        let opened = Bundle::from_files(&files).unwrap();
+        let opened = Bundle::from_files(files.clone()).unwrap();
         assert_eq!(translations(opened), translations(Bundle::open(path).unwrap()));
         for name in [WEIGHTS, CONFIG, PROVENANCE, SOURCE_TOKENIZER, TARGET_TOKENIZER] {
             let mut fewer = files.clone();
             fewer.remove(name);
-            let error = Bundle::from_files(&fewer).unwrap_err().to_string();
+            let error = Bundle::from_files(fewer).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
             let mut cut = files.clone();
             let bytes = cut.get_mut(name).unwrap();
             bytes.truncate(bytes.len() / 2);
-            let error = Bundle::from_files(&cut);
+            let error = Bundle::from_files(cut.clone());
             // Half of a provenance is another one.
             assert!(error.is_err() || name == PROVENANCE, "{name}");
             cut.insert(name.into(), Vec::new());
-            assert!(Bundle::from_files(&cut).is_err() || name == PROVENANCE, "{name}");
+            assert!(Bundle::from_files(cut).is_err() || name == PROVENANCE, "{name}");
         }
     }
     let mut damaged = in_memory(folder.path());
     let weights = damaged.get_mut(WEIGHTS).unwrap();
     let last = weights.len() - 4;
     weights[last..].copy_from_slice(&f32::NAN.to_le_bytes());
-    let opened = Bundle::from_files(&damaged).unwrap();
+    let opened = Bundle::from_files(damaged).unwrap();
     let error = Translator::new(opened, &Device::Cpu).unwrap_err();
     assert!(error.to_string().contains("is not finite"), "{error}");
+    let device = burn::tensor::Device::default();
+    let module = |bundle: Bundle| bundle.module::<Transformer>(&device).map(|_| ());
+    assert_eq!(module(Bundle::from_files(in_memory(folder.path())).unwrap()).ok(), Some(()));
 }

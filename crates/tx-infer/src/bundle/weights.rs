@@ -6,18 +6,15 @@ pub(super) mod quantized;
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fs::File,
-    io::Read,
     ops::Range,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use self::quantized::{StoredTensor, stored, too_many_inputs};
-use memmap2::{Mmap, MmapMut};
 use rayon::prelude::*;
 use safetensors::{
     Dtype,
@@ -27,7 +24,7 @@ use tx_engine::{QuantizedLayout, WeightSource};
 use tx_kernels::{Int8Kernel, QuantizedTable, QuantizedWeight};
 use tx_model::{Architecture, ModelConfig, Tying, VocabSizes, WeightShape};
 
-use super::{WEIGHTS, config::WeightDtype, files::regular_file};
+use super::{WEIGHTS, config::WeightDtype, file_bytes::FileBytes, files::Files};
 use crate::error::InferError;
 
 /// Maximum length of a header in bytes: the limit of the safetensors format.
@@ -47,7 +44,7 @@ const CHUNK: usize = 1 << 18;
 /// Bytes of weights that are read, besides the latest weight, before their pages are released.
 const PACKING_BYTES: usize = 1 << 20;
 
-/// A mapped safetensors file: the length of the header in eight bytes, the header as JSON, the
+/// A safetensors file: the length of the header in eight bytes, the header as JSON, the
 /// values.
 ///
 /// The offsets in the header follow each other without gaps, each weight has as many bytes as its
@@ -55,9 +52,7 @@ const PACKING_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct WeightsFile {
     path: PathBuf,
-    map: Arc<Mmap>,
-    /// Whether `map` is a copy in memory, whose pages cannot be read again.
-    is_copy: bool,
+    bytes: FileBytes,
     metadata: Metadata,
     /// Names in the order of the file.
     names: Vec<String>,
@@ -69,71 +64,31 @@ pub(super) struct WeightsFile {
 }
 
 impl WeightsFile {
-    /// Maps the weights file of a bundle and reads its header. `layouts` are those of a quantized
+    /// Opens the weights file of a bundle and reads its header. `layouts` are those of a quantized
     /// model, and otherwise empty.
     pub(super) fn open(
-        folder: &Path,
+        files: Files<'_>,
         dtype: WeightDtype,
         layouts: Vec<(WeightShape, QuantizedLayout)>,
     ) -> Result<Self, InferError> {
-        let path = folder.join(WEIGHTS);
-        let problem = |problem: String| InferError::Weights { path: path.clone(), problem };
-        let read_error = |source| InferError::Read { path: path.clone(), source };
-        if regular_file(&path)? < 8 {
-            return Err(problem("it ends before its header".into()));
-        }
-        let file = File::open(&path).map_err(read_error)?;
-        // SAFETY: the file is only read. Bundles are replaced by renames, which keep the mapped
-        // file; the documentation of `bundle` forbids to write into it.
-        #[allow(unsafe_code)]
-        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(read_error)?);
-        Self::parse(path, map, dtype, layouts)
-    }
-
-    /// Copies the bytes of a weights file.
-    pub(super) fn of_bytes(
-        bytes: &[u8],
-        dtype: WeightDtype,
-        layouts: Vec<(WeightShape, QuantizedLayout)>,
-    ) -> Result<Self, InferError> {
-        let path = PathBuf::from(WEIGHTS);
-        if bytes.is_empty() {
-            let problem = "it ends before its header".into();
-            return Err(InferError::Weights { path, problem });
-        }
-        let copy = || {
-            // Aligned as a mapped file.
-            let mut copy = MmapMut::map_anon(bytes.len())?;
-            copy.copy_from_slice(bytes);
-            copy.make_read_only()
-        };
-        let copy = copy().map_err(|source| InferError::Read { path: path.clone(), source })?;
-        Ok(Self { is_copy: true, ..Self::parse(path, Arc::new(copy), dtype, layouts)? })
+        Self::parse(files.path(WEIGHTS), files.bytes(WEIGHTS)?, dtype, layouts)
     }
 
     /// Copies the file into memory, where no other process changes it.
     pub(super) fn copied(self) -> Result<Self, InferError> {
-        let Self { path, map, dtype, layouts, .. } = self;
-        let copy = || {
-            // Aligned as the mapped file.
-            let mut copy = MmapMut::map_anon(map.len())?;
-            File::open(&path)?.read_exact(&mut copy)?;
-            copy.make_read_only()
-        };
-        let copy = copy().map_err(|source| InferError::Read { path: path.clone(), source })?;
-        Ok(Self { is_copy: true, ..Self::parse(path, Arc::new(copy), dtype, layouts)? })
+        Self::parse(self.path, self.bytes.copied()?, self.dtype, self.layouts)
     }
 
-    /// Reads the header of a mapped file.
+    /// Reads the header of a file.
     fn parse(
         path: PathBuf,
-        map: Arc<Mmap>,
+        bytes: FileBytes,
         dtype: WeightDtype,
         layouts: Vec<(WeightShape, QuantizedLayout)>,
     ) -> Result<Self, InferError> {
         let problem = |problem: String| InferError::Weights { path: path.clone(), problem };
-        let size = map.len() as u64;
-        let Some((length, rest)) = map.split_first_chunk::<8>() else {
+        let size = bytes.len() as u64;
+        let Some((length, rest)) = bytes.split_first_chunk::<8>() else {
             return Err(problem("it ends before its header".into()));
         };
         let header = u64::from_le_bytes(*length);
@@ -150,7 +105,7 @@ impl WeightsFile {
             )));
         }
         let names = metadata.offset_keys();
-        Ok(Self { path, map, is_copy: false, metadata, names, header, dtype, layouts })
+        Ok(Self { path, bytes, metadata, names, header, dtype, layouts })
     }
 
     /// Path of the file.
@@ -158,8 +113,14 @@ impl WeightsFile {
         &self.path
     }
 
+    /// The whole file.
+    #[cfg(feature = "burn")]
+    pub(super) fn file(&self) -> &FileBytes {
+        &self.bytes
+    }
+
     /// Number of bytes of all weights.
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.metadata.data_len()
     }
 
@@ -201,7 +162,7 @@ impl WeightsFile {
             return Some((&weight.shape, self.dequantized(name, *layout)?));
         }
         let info = self.metadata.info(name)?;
-        Some((&info.shape, values(&self.map[self.range(info)])))
+        Some((&info.shape, values(&self.bytes[self.range(info)])))
     }
 
     /// Compares names, shapes and dtypes with those of a model of this architecture with `vocab`
@@ -267,14 +228,14 @@ impl WeightsFile {
         self.check_quantized(part, parts)?;
         for (name, info) in self.weights().filter(|(_, info)| info.dtype == Dtype::F32) {
             let range = self.range(info);
-            let chunks = self.map[range.clone()].chunks(4 * CHUNK).enumerate();
+            let chunks = self.bytes[range.clone()].chunks(4 * CHUNK).enumerate();
             for (index, chunk) in chunks.skip(part).step_by(parts) {
                 if let Some(position) = first_not_finite(chunk) {
                     return Err(not_finite(&self.path, &name, index * CHUNK + position));
                 }
                 let start = range.start + index * 4 * CHUNK;
                 if self.dtype == WeightDtype::F32 {
-                    self.release_range(start..start + chunk.len());
+                    self.bytes.release(start..start + chunk.len());
                 }
             }
         }
@@ -326,37 +287,13 @@ impl WeightsFile {
 
     /// Removes all pages of the file from the memory of this process.
     pub(super) fn release(&self) {
-        self.release_range(0..self.map.len());
-    }
-
-    /// Removes the pages of a range of the file from the memory of this process. Reading them again
-    /// brings them back. On systems without such a call, they are evicted when memory is short. The
-    /// pages of a copy remain.
-    fn release_range(&self, range: Range<usize>) {
-        if self.is_copy {
-            return;
-        }
-        #[cfg(unix)]
-        {
-            use memmap2::UncheckedAdvice;
-
-            // SAFETY: the mapping is shared, read-only and, as `is_copy` is false, backed by a file,
-            // so a released page is read again with the same content.
-            #[allow(unsafe_code)]
-            let advised = unsafe {
-                self.map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.len())
-            };
-            // A failure costs memory, not correctness, so it is ignored.
-            drop(advised);
-        }
-        #[cfg(not(unix))]
-        drop(range);
+        self.bytes.release(0..self.bytes.len());
     }
 }
 
-/// Weights of a mapped file that are being packed.
+/// Weights that are being packed.
 ///
-/// Pages that were read are released while later weights are packed. Pages that other cores are
+/// Pages of a mapped file that were read are released while later weights are packed. Pages that other cores are
 /// still packing are released as well, and read again.
 pub(super) struct Packing<'a> {
     file: &'a WeightsFile,
@@ -388,7 +325,7 @@ impl WeightSource for Packing<'_> {
             self.read.store(range.len(), Ordering::Relaxed);
             self.file.release();
         }
-        let bytes = &self.file.map[range];
+        let bytes = &self.file.bytes[range];
         if bytes.len() > PACKING_BYTES {
             let chunks = bytes.par_chunks(4 * CHUNK).enumerate();
             chunks.for_each(|(index, chunk)| self.validate(name, index * CHUNK, chunk));
@@ -436,11 +373,11 @@ impl Packing<'_> {
 
     fn copy(&self, name: &str, range: Range<usize>) -> Vec<f32> {
         let mut copy = Vec::with_capacity(range.len() / 4);
-        for (index, chunk) in self.file.map[range.clone()].chunks(4 * CHUNK).enumerate() {
+        for (index, chunk) in self.file.bytes[range.clone()].chunks(4 * CHUNK).enumerate() {
             self.validate(name, index * CHUNK, chunk);
             copy.extend_from_slice(&values(chunk));
             let start = range.start + index * 4 * CHUNK;
-            self.file.release_range(start..start + chunk.len());
+            self.file.bytes.release(start..start + chunk.len());
         }
         copy
     }
@@ -485,7 +422,7 @@ mod tests {
     fn open(content: &[u8]) -> Result<WeightsFile, InferError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(WEIGHTS), content).unwrap();
-        WeightsFile::open(folder.path(), WeightDtype::F32, Vec::new())
+        WeightsFile::open(Files::Folder(folder.path()), WeightDtype::F32, Vec::new())
     }
 
     /// A file with this header and `data` zero bytes.

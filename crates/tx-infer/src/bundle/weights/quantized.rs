@@ -4,7 +4,7 @@
 //! the mapped file, which all processes share. Beside it are a scale for each column, and the sum of
 //! the bytes of each column.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 use safetensors::{Dtype, tensor::TensorInfo};
 use tx_engine::QuantizedLayout;
@@ -168,10 +168,10 @@ impl WeightsFile {
     }
 
     fn bytes_of(&self, name: &str) -> Option<&[u8]> {
-        self.map.get(self.range(self.info(name)?))
+        self.bytes.get(self.range(self.info(name)?))
     }
 
     fn shared(&self, name: &str) -> Option<SharedBytes> {
-        SharedBytes::new(Arc::<memmap2::Mmap>::clone(&self.map), self.range(self.info(name)?))
+        self.bytes.shared().part(self.range(self.info(name)?))
     }
 }

@@ -1,0 +1,116 @@
+//! A bundle in one file: a tar archive of the files of its folder.
+//!
+//! The archive is not compressed, so that the weights are used where they lie in the mapped file.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    io::{self, Cursor, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    CONFIG, Headers, PROVENANCE, QuantizedWeights, Source, WEIGHTS, file_bytes::FileBytes,
+    tokenizers::tokenizer_files,
+};
+use crate::{
+    error::InferError,
+    file::{persist, temporary_beside},
+};
+
+/// Maximum number of entries of an archive, of which a bundle has at most five.
+const MAX_ENTRIES: usize = 1 << 10;
+
+/// Files of a bundle in one file, or in memory.
+#[derive(Debug)]
+pub(super) struct Archive {
+    /// Path of the archive, for messages; empty if there is none.
+    path: PathBuf,
+    files: BTreeMap<String, FileBytes>,
+}
+
+impl Archive {
+    /// Maps the archive at `path`.
+    pub(super) fn open(path: &Path) -> Result<Self, InferError> {
+        Self::read(path, &FileBytes::map(path)?)
+    }
+
+    /// Files of the archive with these bytes. `path` is for messages.
+    pub(super) fn read(path: &Path, bytes: &FileBytes) -> Result<Self, InferError> {
+        let error = |problem: String| InferError::Archive { path: path.into(), problem };
+        let invalid = |source: io::Error| error(source.to_string());
+        let mut files = BTreeMap::new();
+        let mut archive = tar::Archive::new(Cursor::new(&bytes[..]));
+        for (index, entry) in archive.entries_with_seek().map_err(invalid)?.enumerate() {
+            let entry = entry.map_err(invalid)?;
+            if index == MAX_ENTRIES {
+                return Err(error(format!("it has more than {MAX_ENTRIES} entries")));
+            }
+            if !entry.header().entry_type().is_file() {
+                continue;
+            }
+            // Archives of a whole folder contain its name.
+            let name = entry.path().map_err(invalid)?;
+            let Some(name) = name.file_name().and_then(|name| name.to_str()) else { continue };
+            let start = usize::try_from(entry.raw_file_position()).unwrap_or(usize::MAX);
+            let end = start.saturating_add(usize::try_from(entry.size()).unwrap_or(usize::MAX));
+            let part = bytes.part(start..end);
+            let part = part.ok_or_else(|| error(format!("it ends within `{name}`")))?;
+            match files.entry(name.to_owned()) {
+                Entry::Vacant(place) => drop(place.insert(part)),
+                Entry::Occupied(_) => return Err(error(format!("it has `{name}` twice"))),
+            }
+        }
+        Ok(Self { path: path.into(), files })
+    }
+
+    /// Path of the archive; empty if there is none.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns a file; `None` if it is missing.
+    pub(super) fn get(&self, name: &str) -> Option<&FileBytes> {
+        self.files.get(name)
+    }
+}
+
+impl From<BTreeMap<String, Vec<u8>>> for Archive {
+    fn from(files: BTreeMap<String, Vec<u8>>) -> Self {
+        let files = files.into_iter().map(|(name, bytes)| (name, bytes.into()));
+        Self { path: PathBuf::new(), files: files.collect() }
+    }
+}
+
+/// Writes the bundle at `from` as one file, a tar archive, which [`Bundle::open`](super::Bundle::open)
+/// opens like the folder. Equal bundles give equal archives. An archive at `to` is replaced.
+///
+/// # Errors
+///
+/// Same as [`Bundle::open`](super::Bundle::open) without those of the values of weights;
+/// [`InferError::Write`].
+pub fn archive(from: &Path, to: &Path) -> Result<(), InferError> {
+    let source = Source::open(from)?;
+    let files = source.files();
+    let Headers { task, .. } = Headers::read(files, QuantizedWeights::Mapped)?;
+    // The weights are last, as they are written into a folder.
+    let names = [&[CONFIG], tokenizer_files(task.kind()), &[PROVENANCE, WEIGHTS]].concat();
+    let contents = names.into_iter().map(|name| Ok((name, files.bytes(name)?)));
+    let contents = contents.collect::<Result<Vec<_>, InferError>>()?;
+    write(to, &contents).map_err(|source| InferError::Write { path: to.into(), source })
+}
+
+fn write(to: &Path, contents: &[(&str, FileBytes)]) -> io::Result<()> {
+    let mut file = temporary_beside(to)?;
+    let mut archive = tar::Builder::new(&mut file);
+    for (name, bytes) in contents {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, &bytes[..])?;
+    }
+    archive.into_inner()?.flush()?;
+    persist(file, to)
+}
+
+#[cfg(test)]
+mod tests;

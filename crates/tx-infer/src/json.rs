@@ -1,0 +1,92 @@
+//! Results as JSON objects, which the programs print and browsers receive.
+
+use serde_json::{Value, json};
+use tx_text::Tokenizer;
+
+use crate::{
+    classifier::{Classification, LabelScore},
+    fill_mask::{Filled, MaskToken},
+    generator::{Continuation, Generator, ScoredText},
+    search::Hypothesis,
+    translator::{Scored, Translation, Translator},
+};
+
+impl Translator {
+    /// Returns a translation with all its hypotheses, their tokens and scores.
+    pub fn to_json(&self, translation: &Translation) -> Value {
+        json!({
+            "text": translation.text,
+            "truncated": translation.truncated,
+            "unknown": translation.unknown,
+            "translations": self.hypotheses_to_json(translation),
+        })
+    }
+
+    /// Returns the hypotheses of a translation with their tokens and scores.
+    pub fn hypotheses_to_json(&self, translation: &Translation) -> Vec<Value> {
+        let hypotheses = translation.hypotheses.iter().map(|scored| {
+            let Scored { text, hypothesis, expected_utility, .. } = scored;
+            let mut object = hypothesis_to_json(text, hypothesis, &self.tokenizers().target);
+            if let Some(utility) = expected_utility {
+                object["expected_utility"] = (*utility).into();
+            }
+            object
+        });
+        hypotheses.collect()
+    }
+}
+
+impl Generator {
+    /// Returns a continuation with all its hypotheses, their tokens and scores.
+    pub fn to_json(&self, found: &Continuation) -> Value {
+        let hypotheses = found.hypotheses.iter().map(|scored| {
+            let ScoredText { text, continuation, hypothesis, .. } = scored;
+            let mut object = hypothesis_to_json(text, hypothesis, self.tokenizer());
+            object["continuation"] = continuation.as_str().into();
+            object
+        });
+        json!({
+            "text": found.text,
+            "unknown": found.unknown,
+            "continuations": hypotheses.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn hypothesis_to_json(text: &str, hypothesis: &Hypothesis, vocabulary: &Tokenizer) -> Value {
+    let tokens = hypothesis.ids.iter().map(|&id| vocabulary.token(id));
+    json!({
+        "text": text,
+        "score": hypothesis.score,
+        "log_probability": hypothesis.log_probability,
+        "tokens": tokens.collect::<Vec<Option<String>>>(),
+        "ids": hypothesis.ids,
+    })
+}
+
+impl Classification {
+    /// Returns the labels with their probabilities, at most `top_k`.
+    pub fn to_json(&self, top_k: Option<usize>) -> Value {
+        let label = |LabelScore { label, probability, .. }: &LabelScore| json!({ "label": &**label, "probability": probability });
+        let best = self.scores.iter().take(top_k.unwrap_or(usize::MAX));
+        json!({
+            "label": self.label(),
+            "truncated": self.truncated,
+            "unknown": self.unknown,
+            "labels": best.map(label).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Filled {
+    /// Returns the filled text and the likeliest tokens of each mask.
+    pub fn to_json(&self) -> Value {
+        let token = |MaskToken { text, token, id, probability }: &MaskToken| json!({ "text": text, "token": token, "id": id, "probability": probability });
+        let masks = self.masks.iter().map(|tokens| tokens.iter().map(token).collect());
+        json!({
+            "filled": self.text,
+            "unknown": self.unknown,
+            "masks": masks.collect::<Vec<Vec<Value>>>(),
+        })
+    }
+}

@@ -1,6 +1,6 @@
 //! Writes a bundle of an untrained model, for measurements of speed and memory.
 //!
-//! `cargo run --release -p tx-infer --example random_bundle -- tiny|small|base FOLDER`
+//! `cargo run --release -p tx-infer --example random_bundle -- tiny|small|base|student FOLDER`
 //!
 //! The vocabulary has the words `t0`, `t1` and so on, the same on both sides, so that a source can have
 //! any number of tokens.
@@ -21,14 +21,16 @@ mod untrained;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [shape, folder] = &arguments[..] else {
-        return Err("usage: random_bundle tiny|small|base FOLDER".into());
+        return Err("usage: random_bundle tiny|small|base|student FOLDER".into());
     };
-    // Ids, features, inner features, heads, layers of each stack.
-    let (vocabulary, d_model, d_ff, n_heads, layers) = match &**shape {
-        "tiny" => (10_000, 128, 256, 4, 4),
-        "small" => (10_000, 256, 1_024, 4, 3),
-        "base" => (32_000, 512, 2_048, 8, 6),
-        other => return Err(format!("no shape `{other}`: tiny, small or base").into()),
+    // Ids, features, inner features, heads, layers of encoder and decoder.
+    let (vocabulary, d_model, d_ff, n_heads, [encoder_layers, decoder_layers]) = match &**shape {
+        "tiny" => (10_000, 128, 256, 4, [4, 4]),
+        "small" => (10_000, 256, 1_024, 4, [3, 3]),
+        "base" => (32_000, 512, 2_048, 8, [6, 6]),
+        // As the models of Firefox, but with a decoder of self-attention.
+        "student" => (32_000, 256, 1_536, 8, [6, 2]),
+        other => return Err(format!("no shape `{other}`: tiny, small, base or student").into()),
     };
 
     let words: Vec<String> =
@@ -49,8 +51,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         d_model,
         d_ff,
         n_heads,
-        encoder_layers: layers,
-        decoder_layers: layers,
+        encoder_layers,
+        decoder_layers,
         ..ModelConfig::default()
     };
     untrained::bundle(ModelTask::Translate, config, tokenizers).save(folder.as_ref())?;

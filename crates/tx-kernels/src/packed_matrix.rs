@@ -319,22 +319,24 @@ struct Product<'a> {
 impl WithSimd for Product<'_> {
     type Output = ();
 
-    /// Chooses the height of a tile by the number of registers: 32 of AVX-512 and NEON, 16 of AVX2.
+    /// Chooses the height of a tile by the number of registers: 32 of AVX-512 and NEON, 16 of AVX2. Vectors
+    /// of WebAssembly are those of the machine, which may have 16.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
-            16 => self.run::<S, 2, 11>(simd),
-            8 => self.run::<S, 4, 3>(simd),
-            4 => self.run::<S, 8, 3>(simd),
-            _ => self.run::<S, PANEL, 1>(simd),
+            16 => self.run::<S, 2, 2, 11>(simd),
+            8 => self.run::<S, 4, 4, 3>(simd),
+            4 if cfg!(target_family = "wasm") => self.run::<S, 8, 4, 3>(simd),
+            4 => self.run::<S, 8, 8, 3>(simd),
+            _ => self.run::<S, PANEL, PANEL, 1>(simd),
         }
     }
 }
 
 impl Product<'_> {
-    /// Computes the product with `V` vectors a panel and at most `MOST` rows a tile.
+    /// Computes the product with `V` vectors a panel, and `W` of them and at most `MOST` rows a tile.
     #[inline(always)]
-    fn run<S: Simd, const V: usize, const MOST: usize>(mut self, simd: S) {
+    fn run<S: Simd, const V: usize, const W: usize, const MOST: usize>(mut self, simd: S) {
         let Columns { panels, inputs, .. } = self.columns;
         // Tiles of similar height, because a low one does not fill the pipeline.
         let height = self.rows.div_ceil(self.rows.div_ceil(MOST).max(1)).max(1);
@@ -343,38 +345,45 @@ impl Product<'_> {
             let mut row = 0;
             while row < self.rows {
                 let rows = height.min(self.rows - row);
-                let at = (row, index);
-                // Heights above `MOST` are not compiled, because each would be thousands of
-                // instructions with narrow vectors.
-                match rows {
-                    1 if const { MOST > 1 } => self.tile::<S, V, 1>(simd, panel, at),
-                    2 if const { MOST > 2 } => self.tile::<S, V, 2>(simd, panel, at),
-                    3 if const { MOST > 3 } => self.tile::<S, V, 3>(simd, panel, at),
-                    4 if const { MOST > 4 } => self.tile::<S, V, 4>(simd, panel, at),
-                    5 if const { MOST > 5 } => self.tile::<S, V, 5>(simd, panel, at),
-                    6 if const { MOST > 6 } => self.tile::<S, V, 6>(simd, panel, at),
-                    7 if const { MOST > 7 } => self.tile::<S, V, 7>(simd, panel, at),
-                    8 if const { MOST > 8 } => self.tile::<S, V, 8>(simd, panel, at),
-                    9 if const { MOST > 9 } => self.tile::<S, V, 9>(simd, panel, at),
-                    10 if const { MOST > 10 } => self.tile::<S, V, 10>(simd, panel, at),
-                    _ => self.tile::<S, V, MOST>(simd, panel, at),
+                for part in 0..V / W {
+                    let at = (row, index, part);
+                    // Heights above `MOST` are not compiled, because each would be thousands of
+                    // instructions with narrow vectors.
+                    match rows {
+                        1 if const { MOST > 1 } => self.tile::<S, V, W, 1>(simd, panel, at),
+                        2 if const { MOST > 2 } => self.tile::<S, V, W, 2>(simd, panel, at),
+                        3 if const { MOST > 3 } => self.tile::<S, V, W, 3>(simd, panel, at),
+                        4 if const { MOST > 4 } => self.tile::<S, V, W, 4>(simd, panel, at),
+                        5 if const { MOST > 5 } => self.tile::<S, V, W, 5>(simd, panel, at),
+                        6 if const { MOST > 6 } => self.tile::<S, V, W, 6>(simd, panel, at),
+                        7 if const { MOST > 7 } => self.tile::<S, V, W, 7>(simd, panel, at),
+                        8 if const { MOST > 8 } => self.tile::<S, V, W, 8>(simd, panel, at),
+                        9 if const { MOST > 9 } => self.tile::<S, V, W, 9>(simd, panel, at),
+                        10 if const { MOST > 10 } => self.tile::<S, V, W, 10>(simd, panel, at),
+                        _ => self.tile::<S, V, W, MOST>(simd, panel, at),
+                    }
                 }
                 row += rows;
             }
         }
     }
 
-    /// Computes `R` rows of `y` from `first_row` in the columns of one panel.
+    /// Computes `R` rows of `y` from `first_row` in the columns of a part of one panel, `W` vectors.
     #[inline(always)]
-    fn tile<S: Simd, const V: usize, const R: usize>(
+    fn tile<S: Simd, const V: usize, const W: usize, const R: usize>(
         &mut self,
         simd: S,
         panel: &[[S::f32s; V]],
-        (first_row, index): (usize, usize),
+        (first_row, index, part): (usize, usize, usize),
     ) {
         let Columns { bias, inputs, count, .. } = self.columns;
-        let (first, width) = (index * PANEL, PANEL.min(count - index * PANEL));
-        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        let columns = const { PANEL / V * W };
+        let (first, start) = (index * PANEL + part * columns, part * W);
+        if first >= count {
+            return;
+        }
+        let width = columns.min(count - first);
+        let mut sums = [[simd.splat_f32s(0.0); W]; R];
 
         let x: [_; R] = std::array::from_fn(|row| {
             self.x[(first_row + row) * inputs..][..inputs].as_chunks::<UNROLL>()
@@ -382,15 +391,15 @@ impl Product<'_> {
         let (steps, rest) = panel.as_chunks::<UNROLL>();
         for (step, weights) in steps.iter().enumerate() {
             // Later tiles find the panel in the cache.
-            if first_row == 0 {
+            if first_row == 0 && part == 0 {
                 prefetch_ahead(weights, AHEAD);
             }
             let x: [&[f32; UNROLL]; R] = std::array::from_fn(|row| &x[row].0[step]);
             for (input, weights) in weights.iter().enumerate() {
                 for row in 0..R {
                     let x = simd.splat_f32s(x[row][input]);
-                    for v in 0..V {
-                        sums[row][v] = simd.mul_add_e_f32s(x, weights[v], sums[row][v]);
+                    for v in 0..W {
+                        sums[row][v] = simd.mul_add_e_f32s(x, weights[start + v], sums[row][v]);
                     }
                 }
             }
@@ -398,24 +407,24 @@ impl Product<'_> {
         for (input, weights) in rest.iter().enumerate() {
             for row in 0..R {
                 let x = simd.splat_f32s(x[row].1[input]);
-                for v in 0..V {
-                    sums[row][v] = simd.mul_add_e_f32s(x, weights[v], sums[row][v]);
+                for v in 0..W {
+                    sums[row][v] = simd.mul_add_e_f32s(x, weights[start + v], sums[row][v]);
                 }
             }
         }
 
-        let bias = S::as_simd_f32s(&bias[first..first + PANEL]).0;
+        let bias = S::as_simd_f32s(&bias[first..first + columns]).0;
         // A copy, because the sums would otherwise be kept in memory for the loop below.
-        let mut tile = [[simd.splat_f32s(0.0); V]; R];
+        let mut tile = [[simd.splat_f32s(0.0); W]; R];
         for row in 0..R {
-            for v in 0..V {
+            for v in 0..W {
                 tile[row][v] = simd.add_f32s(sums[row][v], bias[v]);
             }
         }
         for (row, tile) in tile.iter().enumerate() {
             let y = &mut self.y[(first_row + row) * count + first..][..width];
             let mut edge = [0.0; PANEL];
-            let y_simd = if width < PANEL {
+            let y_simd = if width < columns {
                 edge[..width].copy_from_slice(y);
                 S::as_mut_simd_f32s(&mut edge).0
             } else {
@@ -424,7 +433,7 @@ impl Product<'_> {
             for (y, &sum) in y_simd.iter_mut().zip(tile) {
                 *y = if self.add { simd.add_f32s(*y, sum) } else { sum };
             }
-            if width < PANEL {
+            if width < columns {
                 y.copy_from_slice(&edge[..width]);
             }
         }

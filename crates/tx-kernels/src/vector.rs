@@ -32,11 +32,15 @@ pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Work(work))
 }
 
-/// `x y + z`, rounded once, but twice in WebAssembly, which has no such instruction and would call a
-/// function.
+/// `x y + z`, rounded once. WebAssembly has no such instruction; there it is computed in double
+/// precision, in which the product is exact, so that the second rounding hardly ever changes the result.
 #[inline(always)]
 pub fn mul_add(x: f32, y: f32, z: f32) -> f32 {
-    if cfg!(target_family = "wasm") { x * y + z } else { x.mul_add(y, z) }
+    if cfg!(target_family = "wasm") {
+        (f64::from(x) * f64::from(y) + f64::from(z)) as f32
+    } else {
+        x.mul_add(y, z)
+    }
 }
 
 /// Smallest argument for which [`exp`] is not 0. Results below [`f32::MIN_POSITIVE`] never occur,

@@ -13,6 +13,8 @@ class Host {
   #worker;
   #waiting = new Map();
   #next = 0;
+  /** Error of all later messages. */
+  #ended = null;
 
   static async create(wasm) {
     const host = new Host();
@@ -36,6 +38,7 @@ class Host {
   send(message, onPart, transfer = []) {
     const id = this.#next++;
     return new Promise((resolve, reject) => {
+      if (this.#ended) return reject(this.#ended);
       this.#waiting.set(id, { resolve, reject, onPart });
       if (isNode) this.#worker.ref();
       this.#worker.postMessage({ ...message, id }, transfer);
@@ -63,7 +66,9 @@ class Host {
     if (!isKnown) this.#fail(new TxmtError("the engine failed; load the model again"));
   }
 
+  /** Rejects all messages that wait, and later ones. */
   #fail(error) {
+    this.#ended ??= error;
     for (const { reject } of this.#waiting.values()) reject(error);
     this.#waiting.clear();
   }
@@ -89,18 +94,22 @@ async function compiled(wasm = new URL("./txmt.wasm", import.meta.url)) {
  * bytes; or files that a user has chosen. In Node.js, an address can be a path.
  */
 export async function load(source, { precision, wasm, onProgress } = {}) {
-  const [host, found] = await Promise.all([Host.create(wasm), files(source, onProgress)]);
-  const all = found instanceof Uint8Array ? [found] : Object.values(found);
-  // Bytes of the caller are copied, those of a download are given away.
-  const isOwn = typeof source === "string" || source instanceof URL;
-  const transfer = isOwn ? all.map((bytes) => bytes.buffer) : [];
+  const host = await Host.create(wasm);
   try {
-    const description = await host.send({ open: { files: found, precision } }, null, transfer);
+    const found = await files(source, onProgress);
+    const description = await host.send({ open: { files: found, precision } }, null, own(source, found));
     return new Model(host, description);
   } catch (error) {
     host.close();
     throw error;
   }
+}
+
+/** Buffers that can be given away: those of a download, not those of the caller. */
+function own(source, found) {
+  if (typeof source !== "string" && !(source instanceof URL)) return [];
+  const all = found instanceof Uint8Array ? [found] : Object.values(found);
+  return all.map((bytes) => bytes.buffer);
 }
 
 /** A model. Its methods are those of its task. */

@@ -4,8 +4,8 @@
 
 use std::{
     arch::wasm32::{
-        i8x16, i16x8, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4, i32x4_add,
-        i32x4_dot_i16x8, i32x4_shuffle, v128,
+        i8x16, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4, i32x4_add, i32x4_dot_i16x8,
+        i32x4_extract_lane, i32x4_shuffle, u64x2_splat, v128,
     },
     array,
 };
@@ -13,14 +13,9 @@ use std::{
 use super::Product;
 use crate::{layout::PANEL, quantized_rows::ZERO};
 
-/// Vectors of four columns that a tile computes, with two sums for each column.
-const VECTORS: usize = 4;
-
-/// Columns of a tile.
-const WIDTH: usize = 4 * VECTORS;
-
-/// Maximum number of rows of a tile.
-const ROWS: usize = 2;
+/// Maximum number of rows of a tile. With two vectors of columns, a tile has 12 vectors of sums, which
+/// the 16 registers of x86-64 hold beside the operands.
+const ROWS: usize = 3;
 
 /// The kernel. Vectors are a property of the compiled module, not of the machine.
 #[derive(Debug, Clone, Copy)]
@@ -29,13 +24,18 @@ pub(super) struct Simd128;
 impl Simd128 {
     pub(super) fn multiply(self, product: &mut Product<'_>) {
         let (inputs, count) = (product.inputs(), product.rows());
+        let x = widened(&product.x.bytes);
+        let groups = inputs / 4;
         for (index, panel) in product.panels.chunks_exact(PANEL * inputs).enumerate() {
+            let panel = panel.as_chunks().0;
             let mut first = 0;
             while first < count {
                 let rows = ROWS.min(count - first);
+                let x = &x[first * groups..][..rows * groups];
                 match rows {
-                    1 => rows_of_panel::<1>(product, panel, index, first),
-                    _ => rows_of_panel::<ROWS>(product, panel, index, first),
+                    1 => multiply_rows::<1, 4>(product, panel, x, index, first),
+                    2 => multiply_rows::<2, 2>(product, panel, x, index, first),
+                    _ => multiply_rows::<ROWS, 2>(product, panel, x, index, first),
                 }
                 first += rows;
             }
@@ -43,26 +43,34 @@ impl Simd128 {
     }
 }
 
-/// Computes `R` rows of `y` from row `first` on in the columns of panel `index`.
-fn rows_of_panel<const R: usize>(
+/// Four bytes of input at a time, as four signed numbers of 16 bits, without the byte that stands for
+/// zero. Zeros of the padding become −128, which is multiplied by weights of zero.
+fn widened(bytes: &[u8]) -> Vec<u64> {
+    let wide = |group: &[u8; 4]| {
+        let [a, b, c, d] = group.map(|byte| u64::from(i16::from((byte ^ ZERO) as i8) as u16));
+        a | b << 16 | c << 32 | d << 48
+    };
+    bytes.as_chunks().0.iter().map(wide).collect()
+}
+
+/// Computes `R` rows of `y` from row `first` on in the columns of panel `index`, `V` vectors of four
+/// columns at a time.
+fn multiply_rows<const R: usize, const V: usize>(
     product: &mut Product<'_>,
-    panel: &[u8],
+    panel: &[[u8; 4 * PANEL]],
+    x: &[u64],
     index: usize,
     first: usize,
 ) {
-    let inputs = product.inputs();
-    let groups = panel.as_chunks::<{ 4 * PANEL }>().0;
-    let x: [&[[u8; 4]]; R] = array::from_fn(|row| {
-        &product.x.bytes[(first + row) * inputs..][..inputs].as_chunks().0[..groups.len()]
-    });
-    let mut stored = [[0; PANEL]; R];
-    for part in 0..PANEL / WIDTH {
-        let sums = tile(groups, 4 * WIDTH * part, x);
+    let x: [&[u64]; R] = array::from_fn(|row| &x[row * panel.len()..][..panel.len()]);
+    let mut sums = [[0; PANEL]; R];
+    for part in 0..PANEL / (4 * V) {
+        let found = tile::<R, V>(panel, 16 * V * part, x);
         for row in 0..R {
-            stored[row][WIDTH * part..][..WIDTH].copy_from_slice(sums[row].as_flattened());
+            sums[row][4 * V * part..][..4 * V].copy_from_slice(found[row].as_flattened());
         }
     }
-    for (row, sums) in stored.iter().enumerate() {
+    for (row, sums) in sums.iter().enumerate() {
         product.finish(first + row, index, sums);
     }
 }
@@ -70,27 +78,22 @@ fn rows_of_panel<const R: usize>(
 /// Sums of products of `R` rows with the columns whose weights begin at byte `start` of each group of
 /// four inputs.
 #[inline(always)]
-fn tile<const R: usize>(
-    groups: &[[u8; 4 * PANEL]],
+fn tile<const R: usize, const V: usize>(
+    panel: &[[u8; 4 * PANEL]],
     start: usize,
-    x: [&[[u8; 4]]; R],
-) -> [[[i32; 4]; VECTORS]; R] {
+    x: [&[u64]; R],
+) -> [[[i32; 4]; V]; R] {
     // For each column the sums of the first and the last two of four inputs.
-    let mut sums = [[[i32x4(0, 0, 0, 0); 2]; VECTORS]; R];
-    for (group, weights) in groups.iter().enumerate() {
-        let weights: &[[u8; 16]] = weights[start..][..4 * WIDTH].as_chunks().0;
-        // Without the byte that stands for zero. Zeros of the padding become −128, which is multiplied by
-        // weights of zero.
-        let x: [v128; R] = array::from_fn(|row| {
-            let [a, b, c, d] = x[row][group].map(|byte| i16::from((byte ^ ZERO) as i8));
-            i16x8(a, b, c, d, a, b, c, d)
-        });
-        for v in 0..VECTORS {
+    let mut sums = [[[i32x4(0, 0, 0, 0); 2]; V]; R];
+    for (group, weights) in panel.iter().enumerate() {
+        let weights: &[[u8; 16]] = weights[start..][..16 * V].as_chunks().0;
+        for v in 0..V {
             let weights = vector(&weights[v]);
             let halves = [i16x8_extend_low_i8x16(weights), i16x8_extend_high_i8x16(weights)];
             for row in 0..R {
+                let x = u64x2_splat(x[row][group]);
                 for half in 0..2 {
-                    let products = i32x4_dot_i16x8(halves[half], x[row]);
+                    let products = i32x4_dot_i16x8(halves[half], x);
                     sums[row][v][half] = i32x4_add(sums[row][v][half], products);
                 }
             }
@@ -100,7 +103,7 @@ fn tile<const R: usize>(
         sums.map(|[low, high]| {
             let even = i32x4_shuffle::<0, 2, 4, 6>(low, high);
             let odd = i32x4_shuffle::<1, 3, 5, 7>(low, high);
-            array_of(i32x4_add(even, odd))
+            elements(i32x4_add(even, odd))
         })
     })
 }
@@ -112,11 +115,8 @@ fn vector(bytes: &[u8; 16]) -> v128 {
     i8x16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 }
 
-/// Elements of a vector.
 #[inline(always)]
-fn array_of(vector: v128) -> [i32; 4] {
-    use std::arch::wasm32::i32x4_extract_lane;
-
+fn elements(vector: v128) -> [i32; 4] {
     [
         i32x4_extract_lane::<0>(vector),
         i32x4_extract_lane::<1>(vector),

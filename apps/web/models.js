@@ -1,0 +1,87 @@
+// Models of the page: those that the site lists, and those that a user has opened, which are kept.
+
+import { files } from "./txmt/index.js";
+
+const KEPT = "models";
+const NAMES = "model-names";
+
+/** Address under which a model of a user is kept. */
+const keptAt = (name) => new URL(`kept/${encodeURIComponent(name)}`, document.baseURI).href;
+
+/** Models as `{ name, address }`; a kept model has no address. */
+export async function list() {
+  const kept = names().map((name) => ({ name, isKept: true }));
+  return [...(await listed()), ...kept];
+}
+
+/** Models in `models.json` beside the page: a list of `{ "name", "address" }`. It need not exist. */
+async function listed() {
+  try {
+    const response = await fetch("models.json");
+    return response.ok ? await response.json() : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Bytes of a model. A listed model is kept once it was downloaded. */
+export async function bytes({ name, address, isKept }, onProgress) {
+  const cache = await caches.open(KEPT);
+  const key = isKept ? keptAt(name) : new URL(address, document.baseURI).href;
+  const found = await cache.match(key);
+  if (found) return new Uint8Array(await found.arrayBuffer());
+  const content = await files(key, onProgress);
+  // A full disk costs a download next time.
+  await cache.put(key, new Response(content.slice())).catch(() => {});
+  return content;
+}
+
+/** Keeps a model that a user has opened: one file, or those of a folder. Returns its entry. */
+export async function keep(chosen) {
+  const name = chosen.length === 1
+    ? chosen[0].name.replace(/\.tar$/, "")
+    : chosen[0].webkitRelativePath.split("/")[0] || "model";
+  const found = await files(chosen);
+  const content = found instanceof Uint8Array ? found : archive(found);
+  const cache = await caches.open(KEPT);
+  await cache.put(keptAt(name), new Response(content));
+  localStorage.setItem(NAMES, JSON.stringify([...new Set([...names(), name])]));
+  return { name, isKept: true };
+}
+
+/** Removes a kept model, or the download of a listed one. */
+export async function remove({ name, address, isKept }) {
+  const cache = await caches.open(KEPT);
+  await cache.delete(isKept ? keptAt(name) : new URL(address, document.baseURI).href);
+  if (isKept) localStorage.setItem(NAMES, JSON.stringify(names().filter((it) => it !== name)));
+}
+
+function names() {
+  return JSON.parse(localStorage.getItem(NAMES) ?? "[]");
+}
+
+/** A tar archive of files, as `translate pack` writes it. */
+function archive(files) {
+  const blocks = [];
+  for (const [name, bytes] of Object.entries(files)) {
+    const header = new Uint8Array(512);
+    const write = (text, at) => header.set(new TextEncoder().encode(text), at);
+    write(name, 0);
+    write("0000644\0", 100);
+    write(`${bytes.length.toString(8).padStart(11, "0")}\0`, 124);
+    write("00000000000\0", 136);
+    write("        0", 148);
+    write("ustar\x0000", 257);
+    const sum = header.reduce((sum, byte) => sum + byte, 0);
+    write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);
+    blocks.push(header, bytes, new Uint8Array((512 - (bytes.length % 512)) % 512));
+  }
+  blocks.push(new Uint8Array(1024));
+  const content = new Uint8Array(blocks.reduce((sum, block) => sum + block.length, 0));
+  let at = 0;
+  for (const block of blocks) {
+    content.set(block, at);
+    at += block.length;
+  }
+  return content;
+}

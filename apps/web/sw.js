@@ -1,0 +1,33 @@
+// Keeps the page for use without a network.
+
+const PAGE = "page-1";
+const FILES = [
+  "./", "app.js", "models.js", "style.css", "web.css", "icon.svg", "manifest.webmanifest",
+  "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", "txmt/txmt.wasm",
+];
+
+self.addEventListener("install", (event) => {
+  self.skipWaiting();
+  event.waitUntil(caches.open(PAGE).then((cache) => cache.addAll(FILES)));
+});
+
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+
+const ADDRESSES = new Set(FILES.map((name) => new URL(name, self.location.href).href));
+
+// Files of the page: from the network while there is one, so that they belong together.
+self.addEventListener("fetch", (event) => {
+  if (ADDRESSES.has(event.request.url.replace(/[?#].*$/, ""))) event.respondWith(answer(event.request));
+});
+
+async function answer(request) {
+  try {
+    const response = await fetch(request);
+    if (response.ok) await (await caches.open(PAGE)).put(request, response.clone());
+    return response;
+  } catch (error) {
+    const kept = await caches.match(request, { cacheName: PAGE, ignoreSearch: true });
+    if (kept) return kept;
+    throw error;
+  }
+}

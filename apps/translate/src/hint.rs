@@ -45,9 +45,9 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
 /// Returns the hint for an error of `tx-infer`, with the names of the programs.
 fn of_inference(error: &InferError) -> Option<&'static str> {
     match error {
-        InferError::NotABundle { .. } => Some(
-            "pass the folder of a training run that has completed a validation, or the name of \
-                 a model that `translate models get` has downloaded",
+        InferError::NotABundle { .. } | InferError::Archive { .. } => Some(
+            "pass the folder of a training run that has completed a validation, a file of \
+                 `translate pack`, or the name of a model that `translate models get` has downloaded",
         ),
         InferError::Format { found, newest, .. } if found > newest => {
             Some("the bundle is newer than this build: update this program")

@@ -373,6 +373,7 @@ impl InferError {
             Self::NotABundle { .. } => {
                 Some("a run folder becomes a bundle with its first validation")
             }
+            Self::Archive { .. } => Some("`bundle::archive` writes a bundle as one file"),
             Self::Format { found, newest, .. } if found > newest => {
                 Some("the bundle is newer than this build: update the program")
             }

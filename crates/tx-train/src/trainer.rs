@@ -189,6 +189,9 @@ impl Trainer {
 
     /// Trains until the budget is spent.
     ///
+    /// Runs of one process on one device share its random numbers. Runs at the same time are therefore
+    /// not reproducible, and not resumed exactly; give each a process of its own.
+    ///
     /// # Errors
     ///
     /// If another process writes to the run folder, the data cannot be used, a file cannot be

@@ -30,7 +30,7 @@ export async function bytes({ name, address, isKept }, onProgress) {
   const key = isKept ? keptAt(name) : new URL(address, document.baseURI).href;
   const found = await cache.match(key);
   if (found) return new Uint8Array(await found.arrayBuffer());
-  const content = await files(key, onProgress);
+  const content = inOne(await files(key, onProgress));
   // A full disk costs a download next time.
   await cache.put(key, new Response(content.slice())).catch(() => {});
   return content;
@@ -41,8 +41,7 @@ export async function keep(chosen) {
   const name = chosen.length === 1
     ? chosen[0].name.replace(/\.tar$/, "")
     : chosen[0].webkitRelativePath.split("/")[0] || "model";
-  const found = await files(chosen);
-  const content = found instanceof Uint8Array ? found : archive(found);
+  const content = inOne(await files(chosen));
   const cache = await caches.open(KEPT);
   await cache.put(keptAt(name), new Response(content));
   localStorage.setItem(NAMES, JSON.stringify([...new Set([...names(), name])]));
@@ -60,8 +59,9 @@ function names() {
   return JSON.parse(localStorage.getItem(NAMES) ?? "[]");
 }
 
-/** A tar archive of files, as `translate pack` writes it. */
-function archive(files) {
+/** A model in one file: files become a tar archive, as `translate pack` writes it. */
+function inOne(files) {
+  if (files instanceof Uint8Array) return files;
   const blocks = [];
   for (const [name, bytes] of Object.entries(files)) {
     const header = new Uint8Array(512);

@@ -23,7 +23,8 @@ class Host {
     const fail = (error) => host.#fail(error);
     if (isNode) {
       const { Worker } = await import("node:worker_threads");
-      host.#worker = new Worker(address);
+      // Not the flags of the process, such as `--input-type`, which a file refuses.
+      host.#worker = new Worker(address, { execArgv: [] });
       host.#worker.on("message", receive).on("error", fail).unref();
     } else {
       host.#worker = new Worker(address, { type: "module" });

@@ -1,4 +1,4 @@
-// Tests of the package in Node.js: `TXMT_PACKAGE=FOLDER node --test crates/tx-web/tests/`.
+// Tests of the package in Node.js: `TXMT_PACKAGE=FOLDER node --test crates/tx-web/tests/package.test.mjs`.
 
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";

@@ -2,6 +2,11 @@
 //!
 //! A process of its own, because tests beside this one would draw random numbers of the device.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy recognizes test functions as tests, but not their helpers"
+)]
+
 use std::{
     fs,
     ops::ControlFlow,

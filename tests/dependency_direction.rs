@@ -151,7 +151,9 @@ fn translating_on_the_cpu_needs_no_burn() {
 
 #[test]
 fn scoring_and_text_need_no_tensors_and_models_need_no_text() {
-    for package in ["tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-phrasebook", "tx-text"] {
+    for package in
+        ["tx-engine", "tx-eval", "tx-kernels", "tx-model", "tx-phrasebook", "tx-text", "tx-web"]
+    {
         let reached = tree(package);
         assert!(!reached.iter().any(|name| name.starts_with("burn")), "{package}: {reached:?}");
     }

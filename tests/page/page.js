@@ -4,22 +4,14 @@ const assert = require("node:assert");
 const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
-const puppeteer = require("puppeteer-core");
+const { checkAccessibility, launch, picture: screenshot, until: waitUntil } = require("../browser.js");
 
 const [browserName, executablePath, pictures] = process.argv.slice(2);
 const url = process.env.TX_URL;
 const TEXT = process.env.TEXT ?? "the cat sleeps . The dog eats .";
 
 async function main() {
-  const browser = await puppeteer.launch({
-    browser: browserName, executablePath, headless: true,
-    args: browserName === "chrome" ? ["--no-sandbox", "--disable-gpu"] : [],
-  });
-  const page = await browser.newPage();
-  const faults = [];
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("console", (message) => { if (message.type() === "error") faults.push(message.text()); });
-  await page.setViewport({ width: 1100, height: 800 });
+  const { browser, page, faults } = await launch(browserName, executablePath);
   await page.goto(url);
   await page.waitForSelector("body[data-ready=true]");
   const text = (selector) => page.$eval(selector, (element) => element.textContent);
@@ -29,19 +21,10 @@ async function main() {
     const answer = await fetch(`${url}translate`, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     return (await answer.json()).translatedText;
   };
-  // `page.waitForFunction` constructs a function from text, which the policy of the page forbids in Firefox.
-  const until = async (condition, value) => {
-    const end = Date.now() + 15000;
-    while (!await page.evaluate(condition, value)) {
-      assert.ok(Date.now() < end, `not true within 15 s: ${condition}, ${value}`);
-      await new Promise((resume) => setTimeout(resume, 50));
-    }
-  };
+  const until = (condition, value) => waitUntil(page, condition, value);
   const shows = async (value) => until(
     (value) => document.getElementById("output").textContent === value, value);
-  const picture = async (name) => {
-    if (pictures) await page.screenshot({ path: path.join(pictures, `${name}.png`) });
-  };
+  const picture = (name) => screenshot(page, pictures, name);
 
   // Types: the translation follows, and the address has the state.
   const select = page.select.bind(page);
@@ -104,24 +87,12 @@ async function main() {
   await page.waitForSelector("#alternatives:not([hidden]) li button");
 
   // Accessibility, in both schemes and at the width of a phone.
-  const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-  for (const [name, width, scheme] of [["desktop", 1100, "light"], ["phone", 390, "dark"]]) {
-    await page.setViewport({ width, height: 800 });
-    if (browserName === "chrome") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.evaluate(axe);
-    const results = await page.evaluate(() => globalThis.axe.run());
-    const serious = results.violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-    const found = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
-    assert.equal(found.join("\n"), "", name);
-    const overflows = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-    assert.equal(overflows, false, `${name}: wider than the window`);
-    if (name === "phone") {
-      // Each label is beside or above its own box, and the boxes are in one row.
-      const rows = await page.$$eval(".language", (found) => found.map((element) => element.getBoundingClientRect().top));
-      assert.equal(rows[0], rows[1]);
-      await picture("page-phone");
-    }
-  }
+  await checkAccessibility(page, browserName, async () => {
+    // Each label is beside or above its own box, and the boxes are in one row.
+    const rows = await page.$$eval(".language", (found) => found.map((element) => element.getBoundingClientRect().top));
+    assert.equal(rows[0], rows[1]);
+    await picture("page-phone");
+  });
 
   assert.deepEqual(faults, []);
   await browser.close();

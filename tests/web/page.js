@@ -5,7 +5,7 @@ const fs = require("node:fs");
 const http = require("node:http");
 const path = require("node:path");
 const url = require("node:url");
-const puppeteer = require("puppeteer-core");
+const { checkAccessibility, launch, picture: screenshot, until: waitUntil } = require("../browser.js");
 
 const [browserName, executablePath, folder, pictures] = process.argv.slice(2);
 const fixtures = path.join(__dirname, "../fixtures");
@@ -28,32 +28,11 @@ function serve() {
 async function main() {
   const server = await serve();
   const address = `http://127.0.0.1:${server.address().port}/`;
-  const browser = await puppeteer.launch({
-    browser: browserName, executablePath, headless: true,
-    args: browserName === "chrome" ? ["--no-sandbox", "--disable-gpu"] : [],
-  });
-  const page = await browser.newPage();
-  const faults = [];
-  page.on("pageerror", (error) => faults.push(String(error)));
-  page.on("console", (message) => {
-    // The page has no list of models.
-    if (message.type() === "error" && !/404|Failed to load resource/.test(message.text())) faults.push(message.text());
-  });
-  await page.setViewport({ width: 1100, height: 800 });
-  // `page.waitForFunction` constructs a function from text, which the policy of the page forbids in Firefox.
-  const until = async (condition, value) => {
-    const end = Date.now() + 30000;
-    while (!await page.evaluate(condition, value)) {
-      const seen = await page.evaluate(() => `${document.getElementById("status").textContent} | ${document.getElementById("output").textContent}`);
-      assert.ok(Date.now() < end, `not true within 30 s: ${condition}, ${value}; the page shows ${seen}`);
-      await new Promise((resume) => setTimeout(resume, 50));
-    }
-  };
+  const { browser, page, faults } = await launch(browserName, executablePath);
+  const until = (condition, value) => waitUntil(page, condition, value);
   const shows = (value) => until((value) => document.getElementById("output").textContent === value, value);
   const says = (value) => until((value) => document.getElementById("status").textContent.includes(value), value);
-  const picture = async (name) => {
-    if (pictures) await page.screenshot({ path: path.join(pictures, `${name}.png`) });
-  };
+  const picture = (name) => screenshot(page, pictures, name);
 
   await page.goto(address);
   await page.waitForSelector("body[data-ready=true]");
@@ -107,21 +86,11 @@ async function main() {
   // Accessibility, in both schemes and at the width of a phone.
   await page.select("#beam", "4");
   await page.waitForSelector("#alternatives:not([hidden]) li");
-  const axe = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-  for (const [name, width, scheme] of [["desktop", 1100, "light"], ["phone", 390, "dark"]]) {
-    await page.setViewport({ width, height: 800 });
-    if (browserName === "chrome") await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.evaluate(axe);
-    const results = await page.evaluate(() => globalThis.axe.run());
-    const serious = results.violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
-    const found = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
-    assert.equal(found.join("\n"), "", name);
-    const overflows = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-    assert.equal(overflows, false, `${name}: wider than the window`);
-    if (name === "phone") await picture("web-phone");
-  }
+  await checkAccessibility(page, browserName, () => picture("web-phone"));
 
-  assert.deepEqual(faults, []);
+  // The page has no list of models.
+  const others = faults.filter((fault) => !/404|Failed to load resource/.test(fault));
+  assert.deepEqual(others, []);
   await browser.close();
   console.log(`${browserName}: ok`);
 }

@@ -129,26 +129,6 @@ enum Validation {
     AtReading,
 }
 
-/// Opened location of a bundle.
-enum Source<'a> {
-    Folder(&'a Path),
-    Archive(Archive),
-}
-
-impl<'a> Source<'a> {
-    /// Opens the folder or archive at `path`.
-    fn open(path: &'a Path) -> Result<Self, InferError> {
-        Ok(if path.is_file() { Self::Archive(Archive::open(path)?) } else { Self::Folder(path) })
-    }
-
-    fn files(&self) -> Files<'_> {
-        match self {
-            Self::Folder(path) => Files::Folder(path),
-            Self::Archive(archive) => Files::Archive(archive),
-        }
-    }
-}
-
 /// Location of quantized weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QuantizedWeights {
@@ -159,19 +139,20 @@ enum QuantizedWeights {
 }
 
 impl Bundle {
-    /// Opens the bundle in the folder or [archive](archive()) `path` and validates all of it, the values of the weights included.
+    /// Opens the bundle in the folder or [archive](archive()) `path` and validates all of it, the
+    /// values of the weights included.
     ///
     /// # Errors
     ///
     /// If a file is missing or damaged, or the files do not belong together. The message names the
     /// file, the value found and the value expected.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, InferError> {
-        let source = Source::open(path.as_ref())?;
-        Self::open_with(source.files(), Validation::AtOpening, QuantizedWeights::Mapped)
+        let files = Files::open(path.as_ref())?;
+        Self::open_with(&files, Validation::AtOpening, QuantizedWeights::Mapped)
     }
 
-    /// Opens the bundle in the folder or archive `path` for building one model. All of it is validated but the values of
-    /// weights in single precision: [`engine`](Self::engine), [`pack`](Self::pack) and the other
+    /// Opens the bundle in the folder or archive `path` for building one model. All of it is validated
+    /// but the values of weights in single precision: [`engine`](Self::engine), [`pack`](Self::pack) and the other
     /// methods that build a model validate them while they read them, so that a large file is read
     /// once. [`weight`](Self::weight) returns them without validation.
     ///
@@ -179,11 +160,12 @@ impl Bundle {
     ///
     /// Same as [`open`](Self::open), without those of the values.
     pub fn open_for_model(path: impl AsRef<Path>) -> Result<Self, InferError> {
-        let source = Source::open(path.as_ref())?;
-        Self::open_with(source.files(), Validation::AtReading, QuantizedWeights::Mapped)
+        let files = Files::open(path.as_ref())?;
+        Self::open_with(&files, Validation::AtReading, QuantizedWeights::Mapped)
     }
 
-    /// Opens the bundle in the folder or archive `path` as [`open_for_model`](Self::open_for_model), and copies quantized
+    /// Opens the bundle in the folder or archive `path` as
+    /// [`open_for_model`](Self::open_for_model), and copies quantized
     /// weights into the memory of this process. A program that runs for long is then independent of
     /// the file once the model is built, also if another process overwrites it in place. The copy is
     /// not shared with other processes.
@@ -192,8 +174,8 @@ impl Bundle {
     ///
     /// Same as [`open_for_model`](Self::open_for_model).
     pub fn open_copied(path: impl AsRef<Path>) -> Result<Self, InferError> {
-        let source = Source::open(path.as_ref())?;
-        Self::open_with(source.files(), Validation::AtReading, QuantizedWeights::Copied)
+        let files = Files::open(path.as_ref())?;
+        Self::open_with(&files, Validation::AtReading, QuantizedWeights::Copied)
     }
 
     /// Opens a bundle whose files are in memory, by their names, such as those of a download. All of
@@ -220,9 +202,8 @@ impl Bundle {
     ///
     /// Same as [`open_for_model`](Self::open_for_model). Messages name the files.
     pub fn from_files(files: BTreeMap<String, Vec<u8>>) -> Result<Self, InferError> {
-        let archive = Archive::from(files);
-        let files = Files::Archive(&archive);
-        Self::open_with(files, Validation::AtReading, QuantizedWeights::Mapped)
+        let files = Files::Archive(files.into());
+        Self::open_with(&files, Validation::AtReading, QuantizedWeights::Mapped)
     }
 
     /// Opens a bundle whose [archive](archive()) is in memory, as [`from_files`](Self::from_files).
@@ -231,13 +212,12 @@ impl Bundle {
     ///
     /// [`InferError::Archive`]; otherwise the same as [`from_files`](Self::from_files).
     pub fn from_archive(bytes: Vec<u8>) -> Result<Self, InferError> {
-        let archive = Archive::read(Path::new(""), &bytes.into())?;
-        let files = Files::Archive(&archive);
-        Self::open_with(files, Validation::AtReading, QuantizedWeights::Mapped)
+        let files = Files::Archive(Archive::read(Path::new(""), &bytes.into())?);
+        Self::open_with(&files, Validation::AtReading, QuantizedWeights::Mapped)
     }
 
     fn open_with(
-        files: Files<'_>,
+        files: &Files,
         validation: Validation,
         quantized: QuantizedWeights,
     ) -> Result<Self, InferError> {
@@ -441,7 +421,7 @@ struct Headers {
 impl Headers {
     /// Reads the configuration and maps the weights, and checks that they belong together.
     /// Allocates no memory whose size is only declared by a number in a file.
-    fn read(files: Files<'_>, quantized: QuantizedWeights) -> Result<Self, InferError> {
+    fn read(files: &Files, quantized: QuantizedWeights) -> Result<Self, InferError> {
         for missing in [WEIGHTS, CONFIG] {
             if !files.contains(missing) {
                 let in_memory = files.root().as_os_str().is_empty();

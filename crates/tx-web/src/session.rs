@@ -107,6 +107,9 @@ impl Session {
             bytes.ok_or_else(|| Problem::from(format!("there is no buffer {number}")))
         };
         Ok(match archive {
+            Some(_) if !files.is_empty() => {
+                return Err(Problem::from("`archive` and `files` exclude each other".to_owned()));
+            }
             Some(number) => Bundle::from_archive(take(number)?)?,
             None => {
                 let files = files.into_iter().map(|(name, number)| Ok((name, take(number)?)));

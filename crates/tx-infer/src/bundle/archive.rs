@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    CONFIG, Headers, PROVENANCE, QuantizedWeights, Source, WEIGHTS, file_bytes::FileBytes,
+    CONFIG, Headers, PROVENANCE, QuantizedWeights, WEIGHTS, file_bytes::FileBytes, files::Files,
     tokenizers::tokenizer_files,
 };
 use crate::{
@@ -89,9 +89,8 @@ impl From<BTreeMap<String, Vec<u8>>> for Archive {
 /// Same as [`Bundle::open`](super::Bundle::open) without those of the values of weights;
 /// [`InferError::Write`].
 pub fn archive(from: &Path, to: &Path) -> Result<(), InferError> {
-    let source = Source::open(from)?;
-    let files = source.files();
-    let Headers { task, .. } = Headers::read(files, QuantizedWeights::Mapped)?;
+    let files = Files::open(from)?;
+    let Headers { task, .. } = Headers::read(&files, QuantizedWeights::Mapped)?;
     // The weights are last, as they are written into a folder.
     let names = [&[CONFIG], tokenizer_files(task.kind()), &[PROVENANCE, WEIGHTS]].concat();
     let contents = names.into_iter().map(|name| Ok((name, files.bytes(name)?)));

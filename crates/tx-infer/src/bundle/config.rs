@@ -84,7 +84,7 @@ impl BundleConfig {
     }
 
     /// Reads `config.toml`; also returns the task.
-    pub(super) fn read(files: Files<'_>) -> Result<(Self, ModelTask), InferError> {
+    pub(super) fn read(files: &Files) -> Result<(Self, ModelTask), InferError> {
         #[derive(Deserialize)]
         struct Format {
             format: u32,

@@ -57,6 +57,13 @@ impl FileBytes {
         Some(Self { bytes, mapped })
     }
 
+    /// Path of the file, if these are all its bytes.
+    #[cfg(feature = "burn")]
+    pub(super) fn path(&self) -> Option<&Path> {
+        let mapped = self.mapped.as_ref()?;
+        (self.len() == mapped.map.len()).then_some(&mapped.path)
+    }
+
     /// The bytes without their file.
     pub(super) fn shared(&self) -> &SharedBytes {
         &self.bytes

@@ -16,17 +16,25 @@ use crate::error::InferError;
 const MAX_TEXT: u64 = 1 << 20;
 
 /// Files of a bundle.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Files<'a> {
+#[derive(Debug)]
+pub(super) enum Files {
     /// In a folder.
-    Folder(&'a Path),
+    Folder(PathBuf),
     /// In an archive, or in memory.
-    Archive(&'a Archive),
+    Archive(Archive),
 }
 
-impl<'a> Files<'a> {
+impl Files {
+    /// Opens the folder or archive at `path`.
+    pub(super) fn open(path: &Path) -> Result<Self, InferError> {
+        Ok(match path.is_file() {
+            true => Self::Archive(Archive::open(path)?),
+            false => Self::Folder(path.into()),
+        })
+    }
+
     /// Path of the folder or archive, for messages; empty if the files are in memory.
-    pub(super) fn root(self) -> &'a Path {
+    pub(super) fn root(&self) -> &Path {
         match self {
             Self::Folder(path) => path,
             Self::Archive(archive) => archive.path(),
@@ -34,12 +42,12 @@ impl<'a> Files<'a> {
     }
 
     /// Path of a file, for messages.
-    pub(super) fn path(self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
     }
 
     /// Returns `true` if there is a file of this name.
-    pub(super) fn contains(self, name: &str) -> bool {
+    pub(super) fn contains(&self, name: &str) -> bool {
         match self {
             Self::Folder(folder) => folder.join(name).is_file(),
             Self::Archive(archive) => archive.get(name).is_some(),
@@ -47,7 +55,7 @@ impl<'a> Files<'a> {
     }
 
     /// Size of a file in bytes; 0 if it is missing.
-    pub(super) fn size(self, name: &str) -> u64 {
+    pub(super) fn size(&self, name: &str) -> u64 {
         match self {
             Self::Folder(folder) => fs::metadata(folder.join(name)).map_or(0, |file| file.len()),
             Self::Archive(archive) => archive.get(name).map_or(0, |bytes| bytes.len() as u64),
@@ -55,7 +63,7 @@ impl<'a> Files<'a> {
     }
 
     /// Bytes of a file, which is mapped.
-    pub(super) fn bytes(self, name: &str) -> Result<FileBytes, InferError> {
+    pub(super) fn bytes(&self, name: &str) -> Result<FileBytes, InferError> {
         match self {
             Self::Folder(folder) => FileBytes::map(&folder.join(name)),
             Self::Archive(archive) => {
@@ -67,7 +75,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads a file of at most `max` bytes.
-    pub(super) fn read(self, name: &str, max: u64) -> Result<Vec<u8>, InferError> {
+    pub(super) fn read(&self, name: &str, max: u64) -> Result<Vec<u8>, InferError> {
         match self {
             Self::Folder(folder) => read_bytes(&folder.join(name), max),
             Self::Archive(_) => match self.bytes(name)? {
@@ -82,7 +90,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads a text file.
-    pub(super) fn read_text(self, name: &str) -> Result<String, InferError> {
+    pub(super) fn read_text(&self, name: &str) -> Result<String, InferError> {
         String::from_utf8(self.read(name, MAX_TEXT)?).map_err(|error| InferError::Read {
             path: self.path(name),
             source: io::Error::new(io::ErrorKind::InvalidData, error),
@@ -90,7 +98,7 @@ impl<'a> Files<'a> {
     }
 
     /// Reads a TOML file.
-    pub(super) fn read_toml(self, name: &str) -> Result<toml::Table, InferError> {
+    pub(super) fn read_toml(&self, name: &str) -> Result<toml::Table, InferError> {
         toml::from_str(&self.read_text(name)?).map_err(|error| InferError::Config {
             path: self.path(name),
             problem: error.to_string(),

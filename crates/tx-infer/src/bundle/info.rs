@@ -8,7 +8,7 @@ use tx_model::{Autoregression, ModelConfig, Tying, VocabSizes};
 use tx_text::{Tokenizers, hash::hexadecimal};
 
 use super::{
-    CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, Source, WEIGHTS,
+    CONFIG, Headers, Languages, PROVENANCE, QuantizedWeights, WEIGHTS,
     config::WeightDtype,
     files::Files,
     tokenizers::{read_tokenizers, tokenizer_files},
@@ -127,14 +127,13 @@ impl BundleInfo {
     /// Same as [`Bundle::open`](super::Bundle::open), but the values of the weights are not
     /// validated.
     pub fn read(path: &Path) -> Result<Self, InferError> {
-        let source = Source::open(path)?;
-        let files = source.files();
-        let Headers { config, task, weights } = Headers::read(files, QuantizedWeights::Mapped)?;
-        let tokenizers = read_tokenizers(files, task.kind(), &config)?;
+        let files = Files::open(path)?;
+        let Headers { config, task, weights } = Headers::read(&files, QuantizedWeights::Mapped)?;
+        let tokenizers = read_tokenizers(&files, task.kind(), &config)?;
         config.check_options(&files.path(CONFIG), &tokenizers)?;
         let names = [&[WEIGHTS, CONFIG], tokenizer_files(task.kind()), &[PROVENANCE]].concat();
         let provenance = files.read_toml(PROVENANCE)?;
-        let files = names.into_iter().map(|name| file_info(files, name));
+        let files = names.into_iter().map(|name| file_info(&files, name));
         let files = files.collect::<Result<_, _>>()?;
         let precision = weights.dtype();
         let weights = weights.shapes().map(|(name, dtype, shape)| WeightInfo {
@@ -279,7 +278,7 @@ fn sum<'a>(weights: impl Iterator<Item = &'a WeightInfo>) -> usize {
     weights.map(WeightInfo::count).fold(0, usize::saturating_add)
 }
 
-fn file_info(files: Files<'_>, name: &'static str) -> Result<FileInfo, InferError> {
+fn file_info(files: &Files, name: &'static str) -> Result<FileInfo, InferError> {
     let content = files.bytes(name)?;
     let mut hash = Sha256::new();
     for (index, chunk) in content.chunks(HASHED).enumerate() {

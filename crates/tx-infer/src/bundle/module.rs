@@ -98,17 +98,16 @@ impl<M: BundleModel> ModuleBundle<M> {
     }
 }
 
-/// Loads the weights of a file into `model`. `path` is that of the file, for messages, and for files
-/// that are not in memory.
+/// Loads the weights of a file into `model`. `path` is for messages.
 pub(super) fn load<M: BundleModel>(
     mut model: M,
     path: &Path,
     file: &FileBytes,
 ) -> Result<M, InferError> {
     let problem = |problem| InferError::Weights { path: path.into(), problem };
-    let store = match path.is_file() {
-        true => SafetensorsStore::from_file(path),
-        false => SafetensorsStore::from_bytes(Some(file.to_vec())),
+    let store = match file.path() {
+        Some(path) => SafetensorsStore::from_file(path),
+        None => SafetensorsStore::from_bytes(Some(file.to_vec())),
     };
     // Without the validation of the store, whose message does not name the file.
     let mut store = store.validate(false).allow_partial(true);

@@ -15,7 +15,7 @@ use crate::{error::InferError, search::SearchOptions};
 pub fn set_search(folder: &Path, search: &SearchOptions) -> Result<(), InferError> {
     let bundle = Bundle::open(folder)?;
     let path = folder.join(CONFIG);
-    let (mut config, _) = BundleConfig::read(Files::Folder(folder))?;
+    let (mut config, _) = BundleConfig::read(&Files::Folder(folder.into()))?;
     config.format = config.format.max(FORMAT);
     config.search = Some(search.clone());
     config.check_options(&path, &bundle.tokenizers)?;

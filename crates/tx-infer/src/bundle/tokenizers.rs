@@ -139,13 +139,13 @@ fn difference(ours: &Tokenizer, theirs: &Tokenizer) -> Result<Option<String>, In
 }
 
 /// Returns the total size of the tokenizer files; a missing file counts as 0.
-pub(super) fn tokenizer_bytes(files: Files<'_>, kind: TaskKind) -> u64 {
+pub(super) fn tokenizer_bytes(files: &Files, kind: TaskKind) -> u64 {
     tokenizer_files(kind).iter().map(|name| files.size(name)).fold(0, u64::saturating_add)
 }
 
 /// Reads the tokenizers of a bundle and compares them with its configuration.
 pub(super) fn read_tokenizers(
-    files: Files<'_>,
+    files: &Files,
     kind: TaskKind,
     config: &BundleConfig,
 ) -> Result<Tokenizers, InferError> {
@@ -159,7 +159,7 @@ pub(super) fn read_tokenizers(
 }
 
 pub(super) fn read_source_tokenizer(
-    files: Files<'_>,
+    files: &Files,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
     let [hash, _] = config.hashes();
@@ -167,7 +167,7 @@ pub(super) fn read_source_tokenizer(
 }
 
 pub(super) fn read_target_tokenizer(
-    files: Files<'_>,
+    files: &Files,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
     let [_, hash] = config.hashes();
@@ -176,7 +176,7 @@ pub(super) fn read_target_tokenizer(
 
 /// Reads the tokenizer of a task with one text.
 pub(super) fn read_one_tokenizer(
-    files: Files<'_>,
+    files: &Files,
     kind: TaskKind,
     config: &BundleConfig,
 ) -> Result<Tokenizer, InferError> {
@@ -189,7 +189,7 @@ pub(super) fn read_one_tokenizer(
 }
 
 fn read_tokenizer(
-    files: Files<'_>,
+    files: &Files,
     name: &str,
     hash: &str,
     vocabulary: usize,

@@ -67,7 +67,7 @@ impl WeightsFile {
     /// Opens the weights file of a bundle and reads its header. `layouts` are those of a quantized
     /// model, and otherwise empty.
     pub(super) fn open(
-        files: Files<'_>,
+        files: &Files,
         dtype: WeightDtype,
         layouts: Vec<(WeightShape, QuantizedLayout)>,
     ) -> Result<Self, InferError> {
@@ -422,7 +422,7 @@ mod tests {
     fn open(content: &[u8]) -> Result<WeightsFile, InferError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(WEIGHTS), content).unwrap();
-        WeightsFile::open(Files::Folder(folder.path()), WeightDtype::F32, Vec::new())
+        WeightsFile::open(&Files::Folder(folder.path().into()), WeightDtype::F32, Vec::new())
     }
 
     /// A file with this header and `data` zero bytes.

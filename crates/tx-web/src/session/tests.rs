@@ -77,6 +77,7 @@ fn invalid_requests_are_answered_by_errors() {
             "is `translate`, not `classify`",
         ),
         (json!({ "call": "open", "archive": 77 }), "there is no buffer 77"),
+        (json!({ "call": "open", "archive": 1, "files": { "a": 2 } }), "exclude each other"),
         (json!({ "call": "open" }), "has no `model.safetensors`"),
         (
             json!({ "call": "translate", "model": 0, "texts": text, "options": { "beem": 2 } }),

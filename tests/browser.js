@@ -2,8 +2,26 @@
 
 const assert = require("node:assert");
 const fs = require("node:fs");
+const http = require("node:http");
 const path = require("node:path");
 const puppeteer = require("puppeteer-core");
+
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml", wasm: "application/wasm", webmanifest: "application/manifest+json" };
+
+/**
+ * A plain server of the files of a folder, without headers that a static host would not set. `find(name)` returns the
+ * path of another file.
+ */
+exports.serve = function (folder, find = () => null) {
+  const server = http.createServer((request, response) => {
+    const name = decodeURIComponent(new URL(request.url, "http://localhost").pathname).replace(/\/$/, "/index.html");
+    fs.readFile(find(name) ?? path.join(folder, name), (error, bytes) => {
+      if (error) return response.writeHead(404).end();
+      response.writeHead(200, { "Content-Type": TYPES[name.split(".").pop()] ?? "application/octet-stream" }).end(bytes);
+    });
+  });
+  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
+};
 
 /** Starts a browser, and opens an empty page as wide as that of a desktop. `faults` receives its errors. */
 exports.launch = async function (name, executablePath) {
@@ -26,7 +44,7 @@ exports.launch = async function (name, executablePath) {
 exports.until = async function (page, condition, value) {
   const end = Date.now() + 30000;
   while (!await page.evaluate(condition, value)) {
-    const seen = await page.evaluate(() => ["status", "output"].map((id) => document.getElementById(id).textContent).join(" | "));
+    const seen = await page.evaluate(() => ["status", "output"].map((id) => document.getElementById(id)?.textContent).join(" | "));
     assert.ok(Date.now() < end, `not true within 30 s: ${condition}, ${value}; the page shows ${seen}`);
     await new Promise((resume) => setTimeout(resume, 50));
   }

@@ -3,6 +3,7 @@
 const PAGE = "page-1";
 const FILES = [
   "./", "app.js", "models.js", "style.css", "web.css", "icon.svg", "manifest.webmanifest",
+  "inside.html", "inside-app.js", "inside/inside.js", "inside/plots.js", "inside/stages.js", "inside/tours.js", "inside/inside.css",
   "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", "txmt/txmt.wasm",
 ];
 

@@ -179,7 +179,7 @@ pub(super) fn assert_maps(
     for (map, expected) in found.iter().zip(expected) {
         let shape = [1, map.heads, map.queries, map.keys];
         assert_eq!(shape, expected.dims(), "{}: {kind}", subject.name);
-        for (found, expected) in map.weights.iter().zip(values(&expected.into_data())) {
+        for (found, expected) in map.values.iter().zip(values(&expected.into_data())) {
             let gap = f64::from((found - expected).abs());
             assert!(gap <= LIMIT, "{}: {kind} differs by {gap:.1e}", subject.name);
             worst = worst.max(gap);

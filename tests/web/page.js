@@ -2,31 +2,16 @@
 
 const assert = require("node:assert");
 const fs = require("node:fs");
-const http = require("node:http");
 const path = require("node:path");
 const url = require("node:url");
-const { checkAccessibility, launch, picture: screenshot, until: waitUntil } = require("../browser.js");
+const { checkAccessibility, launch, picture: screenshot, serve, until: waitUntil } = require("../browser.js");
 
 const [browserName, executablePath, folder, pictures] = process.argv.slice(2);
 const fixtures = path.join(__dirname, "../fixtures");
 const BUNDLE = path.join(fixtures, "bundle-v1");
 const [CASE] = JSON.parse(fs.readFileSync(path.join(fixtures, "bundle-v1.json"), "utf8"));
-const TYPES = { html: "text/html", js: "text/javascript", css: "text/css", svg: "image/svg+xml", wasm: "application/wasm", webmanifest: "application/manifest+json" };
-
-/** A plain server of files, without headers that a static host would not set. */
-function serve() {
-  const server = http.createServer((request, response) => {
-    const name = decodeURIComponent(new URL(request.url, "http://localhost").pathname).replace(/\/$/, "/index.html");
-    fs.readFile(path.join(folder, name), (error, bytes) => {
-      if (error) return response.writeHead(404).end();
-      response.writeHead(200, { "Content-Type": TYPES[name.split(".").pop()] ?? "application/octet-stream" }).end(bytes);
-    });
-  });
-  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
-}
-
 async function main() {
-  const server = await serve();
+  const server = await serve(folder);
   const address = `http://127.0.0.1:${server.address().port}/`;
   const { browser, page, faults } = await launch(browserName, executablePath);
   const until = (condition, value) => waitUntil(page, condition, value);

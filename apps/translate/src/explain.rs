@@ -1,6 +1,9 @@
-//! `translate explain`: figures of concepts of the Transformer.
+//! `translate explain`: figures of concepts of the Transformer, and the values inside a model.
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueHint};
@@ -10,7 +13,7 @@ use tx_cli::{
     usage::Usage,
 };
 use tx_infer::{
-    Bundle,
+    Ablation, Bundle, Device, TaskKind, Translator,
     figure::{
         html,
         masks::{self, Masks},
@@ -18,9 +21,14 @@ use tx_infer::{
         smoothing,
     },
     file::write_whole,
+    inside::GivenTarget,
+    inside_page,
 };
 
-use crate::args::model::bundle_path;
+use crate::args::{
+    model::{LanguageArgs, ModelArgs, PrecisionArgs, bundle_path},
+    search::{SearchArgs, SeedArgs},
+};
 
 /// Maximum number of cells of a table.
 const MAX_CELLS: usize = 1 << 18;
@@ -35,7 +43,8 @@ Examples:
   translate explain positions --out positions.svg
   translate explain positions --model runs/de-en --positions 40 --out positions.html
   translate explain masks --text 'a dog runs' --text 'two dogs' --out masks.png
-  translate explain smoothing --smoothing 0,0.1,0.2 --out smoothing.svg")]
+  translate explain smoothing --smoothing 0,0.1,0.2 --out smoothing.svg
+  translate explain inside --model runs/de-en --text 'Ein Hund rennt.' --out inside.html")]
 pub struct ExplainArgs {
     /// Figure to draw
     #[command(subcommand)]
@@ -53,6 +62,10 @@ pub enum FigureName {
 
     /// Draw the label-smoothed loss over the probability of the target (section 5.4)
     Smoothing(SmoothingArgs),
+
+    /// Write all values inside a model that translates a sentence: every layer and head, the scores of the next tokens,
+    /// and the beam
+    Inside(Box<InsideArgs>),
 }
 
 /// Arguments of `translate explain positions`.
@@ -118,12 +131,58 @@ pub struct SmoothingArgs {
     pub out: OutArgs,
 }
 
+/// Arguments of `translate explain inside`.
+#[derive(Debug, Args)]
+pub struct InsideArgs {
+    /// Bundle to open
+    #[command(flatten)]
+    pub model: ModelArgs,
+
+    /// Source sentence
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub text: String,
+
+    /// Target sentence, scored by forced decoding [default: the translation of the source]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub target: Option<String>,
+
+    /// Part that is turned off (repeatable): a layer such as `encoder.2`, or a head such as `encoder.2.3`, `decoder.1.1`
+    /// or `cross.2.4`
+    #[arg(long, value_name = "PART")]
+    pub ablate: Vec<Ablation>,
+
+    /// Output file; its extension, .html or .json, selects the format
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Precision of the weights
+    #[command(flatten)]
+    pub precision: PrecisionArgs,
+
+    /// Languages of a multilingual model
+    #[command(flatten)]
+    pub languages: LanguageArgs,
+
+    /// Search options of the translation
+    #[command(flatten)]
+    pub search: SearchArgs,
+
+    /// Seed of sampling
+    #[command(flatten)]
+    pub seed: SeedArgs,
+}
+
 /// Writes a figure.
 pub fn explain(args: ExplainArgs) -> anyhow::Result<()> {
     match args.figure {
         FigureName::Positions(args) => draw_positions(&args),
         FigureName::Masks(args) => draw_masks(&args),
         FigureName::Smoothing(args) => draw_smoothing(&args),
+        FigureName::Inside(args) => write_inside(&args),
     }
 }
 
@@ -215,6 +274,43 @@ fn draw_smoothing(args: &SmoothingArgs) -> anyhow::Result<()> {
     write(&args.out, format, "Label smoothing", &text, &svg)
 }
 
+/// Writes the values inside a model.
+fn write_inside(args: &InsideArgs) -> anyhow::Result<()> {
+    let has_extension =
+        |name| args.out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
+    let as_page = has_extension("html");
+    if !as_page && !has_extension("json") {
+        let path = args.out.display();
+        return Err(Usage::new(format!("`{path}` does not end with .html or .json"))
+            .with_hint("the extension selects the format, as in `--out inside.html`")
+            .into());
+    }
+    if args.target.is_some() && !args.search.is_default() {
+        return Err(Usage::new("`--target` conflicts with search options").into());
+    }
+    let bundle = Bundle::open_for_model(&args.model.model)?;
+    let kind = bundle.task.kind();
+    if kind != TaskKind::Translate {
+        let problem =
+            format!("the task of the bundle is `{kind}`, but `inside` is for `translate`");
+        return Err(Usage::new(problem).into());
+    }
+    let translator = Translator::new_in(&bundle, args.precision.of(&bundle), &Device::Cpu)?;
+    let translator = args.search.apply(args.languages.apply(translator)?, args.seed.seed)?;
+    let translator = translator.with_ablations(args.ablate.clone())?;
+    let given = match &args.target {
+        Some(target) => GivenTarget::Text(target),
+        None => GivenTarget::Nothing,
+    };
+    let inside = translator.inside(&args.text, given, translator.options())?;
+    let vocabulary = &translator.tokenizers().target;
+    let content = match as_page {
+        true => inside_page::html(&inside, vocabulary),
+        false => format!("{}\n", inside.to_json(vocabulary)),
+    };
+    write_file(&args.out, content.as_bytes(), args.quiet)
+}
+
 fn write(
     out: &OutArgs,
     format: Format,
@@ -222,10 +318,13 @@ fn write(
     text: &[&str],
     svg: &str,
 ) -> anyhow::Result<()> {
-    let path = &out.out;
     let content = format.content(svg, || html(title, text, svg))?;
-    write_whole(path, &content).with_context(|| format!("cannot write `{}`", path.display()))?;
-    if !out.quiet {
+    write_file(&out.out, &content, out.quiet)
+}
+
+fn write_file(path: &Path, content: &[u8], quiet: bool) -> anyhow::Result<()> {
+    write_whole(path, content).with_context(|| format!("cannot write `{}`", path.display()))?;
+    if !quiet {
         writeln!(stderr(), "written: {}", path.display())?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use tx_model::{
     position_formulas::{alibi_slopes, relative_row, rotary_wavelengths},
 };
 
-use crate::{linear::Linear, source::Packer};
+use crate::{linear::Linear, probe::Probe, source::Packer};
 
 /// Multi-head attention: its projections and positional encoding.
 #[derive(Debug, Clone)]
@@ -49,6 +49,8 @@ pub(crate) struct AttentionScratch {
     pub(crate) context: Vec<f32>,
     /// Scores of one query, `[H, K]`; each head is padded to whole vectors.
     scores: Vec<f32>,
+    /// The scores before the softmax, if they are recorded.
+    recorded: Vec<f32>,
 }
 
 impl AttentionScratch {
@@ -188,7 +190,8 @@ impl PackedAttention {
     }
 
     /// Computes the attention of row `row` of the queries, at `position` of its sequence, to
-    /// `memory`. The keys of `next`, which the next call reads, are prefetched.
+    /// `memory`. The keys of `next`, which the next call reads, are prefetched. `probe` can record one
+    /// sequence.
     ///
     /// The context of a query without keys is zero.
     pub(crate) fn attend(
@@ -197,6 +200,7 @@ impl PackedAttention {
         row: usize,
         position: usize,
         [memory, next]: [Memory<'_>; 2],
+        probe: &mut Probe,
     ) {
         let d_model = self.query.outputs();
         let at = row * d_model..(row + 1) * d_model;
@@ -211,8 +215,39 @@ impl PackedAttention {
             memory,
             next,
             scores: &mut scratch.scores,
+            recorded: probe.records_all().then_some(&mut scratch.recorded),
             context: &mut scratch.context[at],
         });
+        if probe.records() {
+            let keys = memory.slots.len();
+            let mut scores = scratch.recorded.chunks_exact(padded.max(1));
+            let heads = self.weights(scratch, keys).map(|(sum, weights)| {
+                (scores.next().map_or(&[][..], |scores| &scores[..keys]), sum, weights)
+            });
+            probe.record_query(position, self.n_heads, heads);
+        }
+    }
+
+    /// Records projected queries, keys and values.
+    ///
+    /// # Shapes
+    ///
+    /// - `queries`: `[rows, M]`; `keys_values`: `[keys, 2M]`
+    pub(crate) fn record(&self, queries: &[f32], keys_values: &[f32], probe: &mut Probe) {
+        probe.record_attention(|trace| {
+            let d_model = self.query.outputs();
+            let scale = ((d_model / self.n_heads) as f32).sqrt();
+            trace.queries.extend(queries.iter().map(|query| query * scale));
+            for row in keys_values.chunks_exact(2 * d_model) {
+                trace.keys.extend_from_slice(&row[..d_model]);
+                trace.values.extend_from_slice(&row[d_model..]);
+            }
+        });
+    }
+
+    /// Sets the context of heads that are turned off to 0.
+    pub(crate) fn silence(&self, scratch: &mut AttentionScratch, probe: &Probe) {
+        probe.silence(&mut scratch.context, self.n_heads, self.query.outputs());
     }
 
     /// Attention weights of each head in the last [`attend`](Self::attend), which had `n_keys`
@@ -258,6 +293,8 @@ struct Attend<'a> {
     next: Memory<'a>,
     /// `[H, K]`, padded with minus infinity.
     scores: &'a mut [f32],
+    /// Receives a copy of the scores before the softmax.
+    recorded: Option<&'a mut Vec<f32>>,
     /// `[M]`
     context: &'a mut [f32],
 }
@@ -267,7 +304,7 @@ impl WithSimd for Attend<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { attention, query, position, memory, next, scores, context } = self;
+        let Self { attention, query, position, memory, next, scores, recorded, context } = self;
         let slots = memory.slots;
         let (d_model, n_heads) = (query.len(), attention.n_heads);
         let d_head = d_model / n_heads;
@@ -305,6 +342,10 @@ impl WithSimd for Attend<'_> {
                     }
                 }
             }
+        }
+        if let Some(recorded) = recorded {
+            recorded.clear();
+            recorded.extend_from_slice(scores);
         }
         for scores in scores.chunks_exact_mut(padded) {
             let minus_infinity = simd.splat_f32s(f32::NEG_INFINITY);

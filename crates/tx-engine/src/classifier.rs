@@ -1,13 +1,15 @@
 //! The classifier of texts.
 
+use std::ops::Range;
+
 use tx_model::{
     architecture::{Architecture, Pooling},
     config::{ConfigError, ModelConfig, VocabSizes},
 };
 
 use crate::{
-    Map, WeightSource, attention::ranges, embedding::PackedEmbedding, encoder::PackedEncoder,
-    linear::Linear, scratch::Scratch, source::Packer,
+    Map, Sublayer, WeightSource, attention::ranges, embedding::PackedEmbedding,
+    encoder::PackedEncoder, linear::Linear, probe::Probe, scratch::Scratch, source::Packer,
 };
 
 /// A `Classifier` for inference on a CPU.
@@ -100,9 +102,7 @@ impl PackedClassifier {
     ///
     /// If an id is not in the vocabulary, or a text is longer than the model's `max_len`.
     pub fn logits(&self, texts: &[&[u32]]) -> Vec<f32> {
-        let mut x = self.input.embed(texts);
-        let rows = ranges(texts.iter().map(|text| text.len()));
-        self.encoder.forward(&mut x, &rows, &mut Scratch::default(), None);
+        let (x, rows) = self.encode(texts, &mut Scratch::default());
         let d_model = self.output.inputs();
         let mut pooled = vec![0.0; texts.len() * d_model];
         for (pooled, rows) in pooled.chunks_exact_mut(d_model).zip(rows) {
@@ -117,11 +117,17 @@ impl PackedClassifier {
     ///
     /// As [`logits`](Self::logits).
     pub fn attention_maps(&self, text: &[u32]) -> Vec<Map> {
-        let mut maps = Vec::new();
-        let mut x = self.input.embed(&[text]);
-        let rows = ranges([text.len()].into_iter());
-        self.encoder.forward(&mut x, &rows, &mut Scratch::default(), Some(&mut maps));
-        maps
+        let mut scratch = Scratch { probe: Probe::of_text(text), ..Scratch::default() };
+        self.encode(&[text], &mut scratch);
+        scratch.probe.into_trace().encoder.maps(Sublayer::SelfAttention)
+    }
+
+    /// Returns the encoded texts, `[tokens of all texts, d_model]`, and the rows of each.
+    fn encode(&self, texts: &[&[u32]], scratch: &mut Scratch) -> (Vec<f32>, Vec<Range<usize>>) {
+        let mut x = self.input.embed(texts, &mut scratch.probe);
+        let rows = ranges(texts.iter().map(|text| text.len()));
+        self.encoder.forward(&mut x, &rows, scratch);
+        (x, rows)
     }
 
     /// Reduces a text to one vector; that of an empty text remains zero.

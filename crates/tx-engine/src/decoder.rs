@@ -5,7 +5,7 @@ use std::ops::Range;
 use tx_model::config::{Autoregression, Positions};
 
 use crate::{
-    Map, PackedAttentionMaps,
+    Sublayer,
     attention::{Memory, PackedAttention, Rotation, in_order},
     feed_forward::PackedFeedForward,
     history::History,
@@ -102,11 +102,11 @@ impl PackedCache {
     }
 
     /// Attention of row `row` to each token of its source in the last step: the mean over the heads
-    /// of the watched layer. Empty if no layer is watched.
+    /// of the watched layer. Empty if no layer is watched, or that layer is turned off.
     pub(crate) fn attention(&self, row: usize) -> &[f32] {
         let Some(Watched { weights, .. }) = &self.watched else { return &[] };
-        let keys = self.sentences[self.sentence_of[row]].len();
-        &weights[row * self.in_order.len()..][..keys]
+        let start = row * self.in_order.len();
+        weights.get(start..start + self.sentences[self.sentence_of[row]].len()).unwrap_or(&[])
     }
 
     pub(crate) fn select(&mut self, rows: &[usize]) {
@@ -130,17 +130,14 @@ impl PackedDecoder {
         self.layers.len()
     }
 
-    /// Maps of the self-attention of all layers, to be filled by [`step`](Self::step); none for
-    /// recurrent units.
-    pub(crate) fn empty_self_maps(&self, len: usize) -> Vec<Map> {
-        let attention = self.layers.iter().filter_map(|layer| layer.autoregression.attention());
-        attention.map(|attention| Map::zeros(attention.n_heads(), len, len)).collect()
-    }
-
-    /// Maps of the cross-attention of all layers, to be filled by [`step`](Self::step).
-    pub(crate) fn empty_cross_maps(&self, queries: usize, keys: usize) -> Vec<Map> {
-        let heads = self.layers.iter().map(|layer| layer.cross_attention.n_heads());
-        heads.map(|heads| Map::zeros(heads, queries, keys)).collect()
+    /// Number of heads of an attention; `None` if there is no such attention.
+    pub(crate) fn n_heads(&self, layer: usize, sublayer: Sublayer) -> Option<usize> {
+        let layer = self.layers.get(layer)?;
+        match sublayer {
+            Sublayer::SelfAttention => Some(layer.autoregression.attention()?.n_heads()),
+            Sublayer::CrossAttention => Some(layer.cross_attention.n_heads()),
+            Sublayer::Ssru | Sublayer::FeedForward => None,
+        }
     }
 
     /// Computes keys and values of the source, and starts a row for each sentence.
@@ -175,24 +172,20 @@ impl PackedDecoder {
     /// # Shapes
     ///
     /// - `x`: the newest tokens, embedded, `[rows, d_model]`; replaced by the result
-    /// - `maps`: if given, receive the attention weights of this step; for one row
-    pub(crate) fn step(
-        &self,
-        x: &mut [f32],
-        cache: &mut PackedCache,
-        scratch: &mut Scratch,
-        mut maps: Option<&mut PackedAttentionMaps>,
-    ) {
+    pub(crate) fn step(&self, x: &mut [f32], cache: &mut PackedCache, scratch: &mut Scratch) {
         cache.history.push();
         let attention = self.layers.first().and_then(|layer| layer.autoregression.attention());
         let positions = std::iter::repeat_n(cache.history.newest(), cache.rows());
         let rotation = attention.map_or_else(Rotation::default, |it| it.rotation(positions));
         for (index, layer) in self.layers.iter().enumerate() {
-            layer.step(x, cache, index, &rotation, scratch, maps.as_deref_mut());
+            if scratch.probe.enter_layer(index) {
+                layer.step(x, cache, index, &rotation, scratch);
+            }
         }
         if let Some(norm) = &self.norm {
             norm.normalize(x);
         }
+        scratch.probe.output(x);
     }
 }
 
@@ -234,18 +227,15 @@ impl PackedDecoderLayer {
         index: usize,
         rotation: &Rotation,
         scratch: &mut Scratch,
-        mut maps: Option<&mut PackedAttentionMaps>,
     ) {
         let target = &mut cache.layers[index].target;
         match &self.autoregression {
             PackedAutoregression::SelfAttention(attention) => {
-                let map = maps.as_deref_mut().map(|maps| &mut maps.decoder[index]);
-                attention.step(x, target, &cache.history, rotation, scratch, map);
+                attention.step(x, target, &cache.history, rotation, scratch);
             }
             PackedAutoregression::Ssru(unit) => unit.step(x, target, &cache.history, scratch),
         }
-        let map = maps.map(|maps| &mut maps.cross[index]);
-        self.attend_to_source(x, cache, index, scratch, map);
+        self.attend_to_source(x, cache, index, scratch);
         self.feed_forward.forward(x, scratch);
     }
 
@@ -256,17 +246,20 @@ impl PackedDecoderLayer {
         cache: &mut PackedCache,
         index: usize,
         scratch: &mut Scratch,
-        mut map: Option<&mut Map>,
     ) {
-        let Scratch { normalized, attention, output, .. } = scratch;
+        let Scratch { normalized, attention, output, probe, .. } = scratch;
         let PackedCache { layers, sentences, sentence_of, history, in_order, watched } = cache;
         let watched = watched.as_mut().filter(|watched| watched.layer == index);
         let cross = &layers[index].cross;
         let width = self.cross_attention.keys_values.outputs();
         let position = history.newest();
 
-        let y = self.cross_attention_residual.enter(x, normalized);
+        let residual = &self.cross_attention_residual;
+        let y = residual.enter(Sublayer::CrossAttention, x, normalized, probe);
         self.cross_attention.project_queries(y, attention);
+        // Keys and values of the source are the same in every step.
+        let new_keys = if position == 0 { &cross[..] } else { &[] };
+        self.cross_attention.record(&attention.queries, new_keys, probe);
         let mut means = watched.map(|watched| {
             watched.weights.resize(sentence_of.len() * in_order.len(), 0.0);
             watched.weights.chunks_exact_mut(in_order.len().max(1))
@@ -283,15 +276,12 @@ impl PackedDecoderLayer {
             // Hypotheses of one sentence have the same keys, which are in the cache then.
             let next = sentence_of.get(row + 1).filter(|&&next| next != sentence);
             let next = next.map_or(Memory::EMPTY, |&next| memory(next));
-            self.cross_attention.attend(attention, row, position, [memory(sentence), next]);
+            self.cross_attention.attend(attention, row, position, [memory(sentence), next], probe);
             if let Some(means) = means.as_mut().and_then(Iterator::next) {
                 self.cross_attention.mean_weights(attention, &mut means[..keys.len()]);
             }
-            if let Some(map) = &mut map {
-                map.record(position, self.cross_attention.weights(attention, keys.len()));
-            }
         }
-        let matrix = &self.cross_attention.output;
-        self.cross_attention_residual.leave(x, &attention.context, matrix, output);
+        self.cross_attention.silence(attention, probe);
+        residual.leave(x, &attention.context, &self.cross_attention.output, output, probe);
     }
 }

@@ -8,7 +8,7 @@ use tx_model::{
     position_formulas,
 };
 
-use crate::{linear::Linear, source::Packer};
+use crate::{linear::Linear, probe::Probe, source::Packer};
 
 /// Tied tables in single precision with at least this many weights are stored once, as the columns of the output
 /// projection. Smaller ones are stored as rows too, because these are faster to look up.
@@ -49,11 +49,11 @@ impl PackedEmbedding {
     /// # Panics
     ///
     /// If the vocabulary has no such token, or a text is longer than `max_len`.
-    pub(crate) fn embed(&self, texts: &[&[u32]]) -> Vec<f32> {
+    pub(crate) fn embed(&self, texts: &[&[u32]], probe: &mut Probe) -> Vec<f32> {
         let mut x = Vec::new();
         for text in texts {
             for (position, &token) in text.iter().enumerate() {
-                self.push(&mut x, token, position);
+                self.push(&mut x, token, position, probe);
             }
         }
         x
@@ -64,7 +64,7 @@ impl PackedEmbedding {
     /// # Panics
     ///
     /// If the vocabulary has no such token, or `position` is not below `max_len`.
-    pub(crate) fn push(&self, x: &mut Vec<f32>, token: u32, position: usize) {
+    pub(crate) fn push(&self, x: &mut Vec<f32>, token: u32, position: usize, probe: &mut Probe) {
         let row = |row: usize| row * self.d_model..(row + 1) * self.d_model;
         let start = x.len();
         match &self.table {
@@ -81,8 +81,9 @@ impl PackedEmbedding {
                 projection.push_column(x, token as usize, self.scale);
             }
         }
-        if let Some(positions) = &self.positions {
-            let position = &positions[row(position)];
+        let position = self.positions.as_ref().map(|positions| &positions[row(position)]);
+        probe.embedding(&x[start..], position);
+        if let Some(position) = position {
             x[start..].iter_mut().zip(position).for_each(|(x, position)| *x += position);
         }
     }

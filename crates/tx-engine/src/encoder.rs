@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use crate::{
-    Map,
+    Sublayer,
     attention::{Rotation, in_order},
     feed_forward::PackedFeedForward,
     history::History,
+    probe::Probe,
     residual::PackedNorm,
     scratch::Scratch,
     self_attention::PackedSelfAttention,
@@ -67,28 +68,28 @@ impl PackedEncoder {
     ///
     /// - `x`: embedded tokens `[tokens of all sentences, d_model]`
     /// - `sentences`: the rows of each
-    /// - `maps`: if given, receives the attention weights `[H, S, S]` of each layer; for one
-    ///   sentence
-    pub(crate) fn forward(
-        &self,
-        x: &mut [f32],
-        sentences: &[Range<usize>],
-        scratch: &mut Scratch,
-        mut maps: Option<&mut Vec<Map>>,
-    ) {
+    pub(crate) fn forward(&self, x: &mut [f32], sentences: &[Range<usize>], scratch: &mut Scratch) {
         let longest = sentences.iter().map(Range::len).max().unwrap_or(0);
         let slots = in_order(longest);
         let rotation = self.rotation(sentences.iter().flat_map(|rows| 0..rows.len()));
-        for PackedEncoderLayer { self_attention, feed_forward } in &self.layers {
-            let mut map =
-                maps.is_some().then(|| Map::zeros(self_attention.n_heads(), longest, longest));
-            self_attention.forward(x, sentences, &slots, &rotation, scratch, map.as_mut());
-            feed_forward.forward(x, scratch);
-            if let Some(maps) = &mut maps {
-                maps.extend(map);
+        for (index, layer) in self.layers.iter().enumerate() {
+            if scratch.probe.enter_layer(index) {
+                layer.self_attention.forward(x, sentences, &slots, &rotation, scratch);
+                layer.feed_forward.forward(x, scratch);
             }
         }
-        self.finish(x);
+        self.finish(x, &mut scratch.probe);
+    }
+
+    /// Number of layers.
+    pub(crate) fn n_layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Number of heads of an attention; `None` if there is no such attention.
+    pub(crate) fn n_heads(&self, layer: usize, sublayer: Sublayer) -> Option<usize> {
+        let layer = self.layers.get(layer)?;
+        (sublayer == Sublayer::SelfAttention).then(|| layer.self_attention.n_heads())
     }
 
     /// Starts `rows` rows without tokens.
@@ -96,34 +97,22 @@ impl PackedEncoder {
         PackedPast { layers: vec![Vec::new(); self.layers.len()], history: History::new(rows) }
     }
 
-    /// Attention maps of all layers, to be filled by [`step`](Self::step).
-    pub(crate) fn empty_maps(&self, len: usize) -> Vec<Map> {
-        let heads = self.layers.iter().map(|layer| layer.self_attention.n_heads());
-        heads.map(|heads| Map::zeros(heads, len, len)).collect()
-    }
-
     /// Adds one position to every row of `past`; it attends to itself and the earlier ones.
     ///
     /// # Shapes
     ///
     /// - `x`: the newest tokens, embedded, `[rows, d_model]`; replaced by the result
-    /// - `maps`: if given, receive the attention weights of this step; for one row
-    pub(crate) fn step(
-        &self,
-        x: &mut [f32],
-        past: &mut PackedPast,
-        scratch: &mut Scratch,
-        mut maps: Option<&mut [Map]>,
-    ) {
+    pub(crate) fn step(&self, x: &mut [f32], past: &mut PackedPast, scratch: &mut Scratch) {
         let PackedPast { layers: keys_values, history } = past;
         history.push();
         let rotation = self.rotation(std::iter::repeat_n(history.newest(), history.count()));
         for (index, (layer, past)) in self.layers.iter().zip(keys_values).enumerate() {
-            let map = maps.as_deref_mut().map(|maps| &mut maps[index]);
-            layer.self_attention.step(x, past, history, &rotation, scratch, map);
-            layer.feed_forward.forward(x, scratch);
+            if scratch.probe.enter_layer(index) {
+                layer.self_attention.step(x, past, history, &rotation, scratch);
+                layer.feed_forward.forward(x, scratch);
+            }
         }
-        self.finish(x);
+        self.finish(x, &mut scratch.probe);
     }
 
     fn rotation(&self, positions: impl Iterator<Item = usize>) -> Rotation {
@@ -133,10 +122,11 @@ impl PackedEncoder {
         }
     }
 
-    fn finish(&self, x: &mut [f32]) {
+    fn finish(&self, x: &mut [f32], probe: &mut Probe) {
         if let Some(norm) = &self.norm {
             norm.normalize(x);
         }
+        probe.output(x);
     }
 }
 

@@ -5,6 +5,7 @@ use tx_kernels::vector::vectorized;
 use tx_model::config::{Activation, ModelConfig};
 
 use crate::{
+    Sublayer,
     linear::Linear,
     residual::PackedResidual,
     scratch::{Hidden, Scratch},
@@ -44,10 +45,10 @@ impl PackedFeedForward {
     ///
     /// - `x`: `[rows, d_model]`; replaced by the result
     pub(crate) fn forward(&self, x: &mut [f32], scratch: &mut Scratch) {
-        let Scratch { normalized, hidden, output, .. } = scratch;
-        let y = self.residual.enter(x, normalized);
+        let Scratch { normalized, hidden, output, probe, .. } = scratch;
+        let y = self.residual.enter(Sublayer::FeedForward, x, normalized, probe);
         self.inner(y, hidden);
-        self.residual.leave(x, &hidden.values, &self.outer, output);
+        self.residual.leave(x, &hidden.values, &self.outer, output, probe);
     }
 
     /// Computes all but the last product: `activation(x W_1 + b_1)`.

@@ -8,10 +8,11 @@ use tx_model::{
 };
 
 use crate::{
-    Map, WeightSource,
+    Map, Stack, Sublayer, WeightSource,
     embedding::PackedEmbedding,
     encoder::{PackedEncoder, PackedPast},
     linear::Linear,
+    probe::Probe,
     scratch::Scratch,
     source::Packer,
     top_tokens::likeliest,
@@ -109,12 +110,13 @@ impl PackedLanguageModel {
     ///
     /// If an id is not in the vocabulary, or the text is longer than the model's `max_len`.
     pub fn attention_maps(&self, ids: &[u32]) -> Vec<Map> {
-        let mut maps = self.layers.empty_maps(ids.len());
         let mut decoding = self.start(1);
+        decoding.scratch.probe = Probe::of_text(ids);
+        decoding.scratch.probe.enter_stack(Stack::Decoder);
         for &token in ids {
-            decoding.advance(&[token], Some(&mut maps));
+            decoding.advance(&[token]);
         }
-        maps
+        decoding.scratch.probe.into_trace().decoder.maps(Sublayer::SelfAttention)
     }
 }
 
@@ -141,7 +143,7 @@ impl LanguageModelDecoding<'_> {
         suppressed: &[u32],
         count: usize,
     ) -> Vec<Vec<(u32, f32)>> {
-        self.advance(tokens, None);
+        self.advance(tokens);
         likeliest(&self.model.projection, &self.x, suppressed, count)
     }
 
@@ -155,7 +157,7 @@ impl LanguageModelDecoding<'_> {
     ///
     /// As [`step`](Self::step).
     pub fn step_logits(&mut self, tokens: &[u32]) -> Vec<f32> {
-        self.advance(tokens, None);
+        self.advance(tokens);
         self.model.projection.apply(&self.x)
     }
 
@@ -168,12 +170,13 @@ impl LanguageModelDecoding<'_> {
         self.past.select(rows);
     }
 
-    fn advance(&mut self, tokens: &[u32], maps: Option<&mut [Map]>) {
+    fn advance(&mut self, tokens: &[u32]) {
         assert_eq!(tokens.len(), self.past.rows(), "one token for each row");
         self.x.clear();
         for &token in tokens {
-            self.model.input.push(&mut self.x, token, self.past.len());
+            let position = self.past.len();
+            self.model.input.push(&mut self.x, token, position, &mut self.scratch.probe);
         }
-        self.model.layers.step(&mut self.x, &mut self.past, &mut self.scratch, maps);
+        self.model.layers.step(&mut self.x, &mut self.past, &mut self.scratch);
     }
 }

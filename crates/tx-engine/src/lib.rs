@@ -28,21 +28,27 @@ mod residual;
 mod self_attention;
 mod ssru;
 
-mod attention_maps;
+mod ablation;
 mod linear;
+mod probe;
 mod restriction;
 mod scratch;
 mod top_tokens;
+mod trace;
 
 #[cfg(feature = "burn")]
 mod module_weights;
 mod quantized_layout;
 mod source;
 
-pub use attention_maps::{Map, PackedAttentionMaps};
+pub use ablation::{Ablation, UnknownPart};
 pub use classifier::PackedClassifier;
 pub use language_model::{LanguageModelDecoding, PackedLanguageModel};
 pub use masked_language_model::PackedMaskedLanguageModel;
 pub use quantized_layout::QuantizedLayout;
 pub use source::{InBytes, WeightSource};
+pub use trace::{
+    AttentionTrace, LayerTrace, Map, PackedAttentionMaps, Stack, StackTrace, Sublayer,
+    SublayerTrace, Trace,
+};
 pub use transformer::{Decoding, PackedTransformer};

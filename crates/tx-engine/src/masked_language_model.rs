@@ -8,8 +8,8 @@ use tx_model::{
 };
 
 use crate::{
-    Map, WeightSource, attention::ranges, embedding::PackedEmbedding, encoder::PackedEncoder,
-    linear::Linear, scratch::Scratch, source::Packer,
+    Map, Sublayer, WeightSource, attention::ranges, embedding::PackedEmbedding,
+    encoder::PackedEncoder, linear::Linear, probe::Probe, scratch::Scratch, source::Packer,
 };
 
 /// A `MaskedLanguageModel` for inference on a CPU. Clones share the embedding, not the other
@@ -94,7 +94,7 @@ impl PackedMaskedLanguageModel {
     /// If an id is not in the vocabulary, the text is longer than the model's `max_len`, or it has
     /// no such position.
     pub fn logits(&self, ids: &[u32], positions: &[usize]) -> Vec<f32> {
-        let x = self.encode(ids, None);
+        let x = self.encode(ids, &mut Scratch::default());
         let d_model = self.projection.inputs();
         let mut chosen = Vec::with_capacity(positions.len() * d_model);
         for &position in positions {
@@ -109,16 +109,16 @@ impl PackedMaskedLanguageModel {
     ///
     /// If an id is not in the vocabulary, or the text is longer than the model's `max_len`.
     pub fn attention_maps(&self, ids: &[u32]) -> Vec<Map> {
-        let mut maps = Vec::new();
-        self.encode(ids, Some(&mut maps));
-        maps
+        let mut scratch = Scratch { probe: Probe::of_text(ids), ..Scratch::default() };
+        self.encode(ids, &mut scratch);
+        scratch.probe.into_trace().encoder.maps(Sublayer::SelfAttention)
     }
 
     /// `[S, d_model]`
-    fn encode(&self, ids: &[u32], maps: Option<&mut Vec<Map>>) -> Vec<f32> {
-        let mut x = self.input.embed(&[ids]);
+    fn encode(&self, ids: &[u32], scratch: &mut Scratch) -> Vec<f32> {
+        let mut x = self.input.embed(&[ids], &mut scratch.probe);
         let rows = ranges([ids.len()].into_iter());
-        self.encoder.forward(&mut x, &rows, &mut Scratch::default(), maps);
+        self.encoder.forward(&mut x, &rows, scratch);
         x
     }
 }

@@ -6,7 +6,7 @@ use tx_kernels::{
 };
 use tx_model::config::{NormPlacement, Normalization};
 
-use crate::{linear::Linear, source::Packer};
+use crate::{Sublayer, linear::Linear, probe::Probe, source::Packer};
 
 /// Layer normalization over the features of each row, or RMSNorm.
 #[derive(Debug, Clone)]
@@ -85,8 +85,14 @@ impl PackedResidual {
 
     /// Returns the input of the sub-layer: `x`, normalized into the buffer `normalized` in
     /// pre-norm.
-    pub(crate) fn enter<'a>(&self, x: &'a [f32], normalized: &'a mut Vec<f32>) -> &'a [f32] {
-        match self.placement {
+    pub(crate) fn enter<'a>(
+        &self,
+        sublayer: Sublayer,
+        x: &'a [f32],
+        normalized: &'a mut Vec<f32>,
+        probe: &mut Probe,
+    ) -> &'a [f32] {
+        let input = match self.placement {
             NormPlacement::Pre => {
                 normalized.clear();
                 normalized.extend_from_slice(x);
@@ -94,7 +100,9 @@ impl PackedResidual {
                 normalized
             }
             NormPlacement::Post | NormPlacement::PostFinal | NormPlacement::SublayerOutput => x,
-        }
+        };
+        probe.enter(sublayer, input);
+        input
     }
 
     /// Adds the output of the sub-layer to its input `x`.
@@ -107,7 +115,14 @@ impl PackedResidual {
         inner: &[f32],
         outer: &Linear,
         output: &mut Vec<f32>,
+        probe: &mut Probe,
     ) {
+        probe.record(|trace| {
+            trace.inner.extend_from_slice(inner);
+            let before = trace.output.len();
+            trace.output.resize(before + x.len(), 0.0);
+            outer.product_of(inner, &mut trace.output[before..]);
+        });
         match self.placement {
             NormPlacement::Pre => outer.add_product(inner, x),
             NormPlacement::Post | NormPlacement::PostFinal => {
@@ -117,13 +132,19 @@ impl PackedResidual {
             NormPlacement::SublayerOutput => {
                 output.resize(x.len(), 0.0);
                 outer.product_of(inner, output);
-                self.add(x, output);
+                self.norm.normalize(output);
+                add(x, output);
             }
         }
+        probe.record(|trace| trace.residual.extend_from_slice(x));
     }
 
     /// Adds the output `y` of the sub-layer, which is overwritten, to its input `x`.
-    pub(crate) fn add(&self, x: &mut [f32], y: &mut [f32]) {
+    pub(crate) fn add(&self, x: &mut [f32], y: &mut [f32], probe: &mut Probe) {
+        probe.record(|trace| {
+            trace.inner.extend_from_slice(y);
+            trace.output.extend_from_slice(y);
+        });
         match self.placement {
             NormPlacement::Pre => add(x, y),
             NormPlacement::Post | NormPlacement::PostFinal => {
@@ -135,6 +156,7 @@ impl PackedResidual {
                 add(x, y);
             }
         }
+        probe.record(|trace| trace.residual.extend_from_slice(x));
     }
 }
 

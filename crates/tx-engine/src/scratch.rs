@@ -1,6 +1,6 @@
 //! Buffers of intermediate results.
 
-use crate::attention::AttentionScratch;
+use crate::{attention::AttentionScratch, probe::Probe};
 
 /// Buffers of intermediate results, shared by all layers.
 #[derive(Debug, Default)]
@@ -13,6 +13,7 @@ pub(crate) struct Scratch {
     pub(crate) hidden: Hidden,
     /// `[rows, d_model]`
     pub(crate) output: Vec<f32>,
+    pub(crate) probe: Probe,
 }
 
 /// Buffers of the inner features of a feed-forward network.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    Map,
+    Sublayer,
     attention::{Memory, PackedAttention, Rotation},
     history::History,
     residual::PackedResidual,
@@ -47,7 +47,6 @@ impl PackedSelfAttention {
     ///
     /// - `x`: `[tokens of all sentences, d_model]`; replaced by the result
     /// - `sentences`: the rows of each; `slots`: `0, 1, …` up to the longest
-    /// - `map`: if given, receives the attention weights; for one sentence
     pub(crate) fn forward(
         &self,
         x: &mut [f32],
@@ -55,13 +54,13 @@ impl PackedSelfAttention {
         slots: &[u32],
         rotation: &Rotation,
         scratch: &mut Scratch,
-        mut map: Option<&mut Map>,
     ) {
-        let Scratch { normalized, attention, keys_values, output, .. } = scratch;
-        let y = self.residual.enter(x, normalized);
+        let Scratch { normalized, attention, keys_values, output, probe, .. } = scratch;
+        let y = self.residual.enter(Sublayer::SelfAttention, x, normalized, probe);
         keys_values.resize(2 * y.len(), 0.0);
         self.attention.project(y, attention, keys_values);
         self.attention.rotate(&mut attention.queries, keys_values, rotation);
+        self.attention.record(&attention.queries, keys_values, probe);
         let width = self.attention.keys_values.outputs();
         for rows in sentences {
             let memory = Memory {
@@ -70,13 +69,11 @@ impl PackedSelfAttention {
             };
             for (position, row) in rows.clone().enumerate() {
                 // All queries of a sentence have the same keys.
-                self.attention.attend(attention, row, position, [memory, Memory::EMPTY]);
-                if let Some(map) = &mut map {
-                    map.record(position, self.attention.weights(attention, rows.len()));
-                }
+                self.attention.attend(attention, row, position, [memory, Memory::EMPTY], probe);
             }
         }
-        self.residual.leave(x, &attention.context, &self.attention.output, output);
+        self.attention.silence(attention, probe);
+        self.residual.leave(x, &attention.context, &self.attention.output, output, probe);
     }
 
     /// Lets the newest token of every row attend to itself and to the earlier ones.
@@ -87,7 +84,6 @@ impl PackedSelfAttention {
     /// - `past`: `[slots in use before this step, 2 d_model]`, to which keys and values of the newest
     ///   tokens are appended
     /// - `history`: the slots of each row, the newest included
-    /// - `map`: if given, receives the attention weights of this step; for one row
     pub(crate) fn step(
         &self,
         x: &mut [f32],
@@ -95,10 +91,9 @@ impl PackedSelfAttention {
         history: &History,
         rotation: &Rotation,
         scratch: &mut Scratch,
-        mut map: Option<&mut Map>,
     ) {
-        let Scratch { normalized, attention, output, .. } = scratch;
-        let y = self.residual.enter(x, normalized);
+        let Scratch { normalized, attention, output, probe, .. } = scratch;
+        let y = self.residual.enter(Sublayer::SelfAttention, x, normalized, probe);
         let newest = past.len();
         let len = history.used() * self.attention.keys_values.outputs();
         if len > past.capacity() {
@@ -109,16 +104,15 @@ impl PackedSelfAttention {
         let newest = &mut past[newest..];
         self.attention.project(y, attention, newest);
         self.attention.rotate(&mut attention.queries, newest, rotation);
+        self.attention.record(&attention.queries, newest, probe);
         let position = history.newest();
         let memory = |slots| Memory { keys_values: past, slots };
         let mut rows = history.rows().enumerate().peekable();
         while let Some((row, slots)) = rows.next() {
             let next = rows.peek().map_or(Memory::EMPTY, |&(_, slots)| memory(slots));
-            self.attention.attend(attention, row, position, [memory(slots), next]);
-            if let Some(map) = &mut map {
-                map.record(position, self.attention.weights(attention, slots.len()));
-            }
+            self.attention.attend(attention, row, position, [memory(slots), next], probe);
         }
-        self.residual.leave(x, &attention.context, &self.attention.output, output);
+        self.attention.silence(attention, probe);
+        self.residual.leave(x, &attention.context, &self.attention.output, output, probe);
     }
 }

@@ -3,7 +3,8 @@
 use tx_kernels::vector::{exp, vectorized};
 
 use crate::{
-    history::History, linear::Linear, residual::PackedResidual, scratch::Scratch, source::Packer,
+    Sublayer, history::History, linear::Linear, residual::PackedResidual, scratch::Scratch,
+    source::Packer,
 };
 
 /// Recurrent unit in place of the decoder's self-attention, as `Ssru` on tensors.
@@ -43,9 +44,9 @@ impl PackedSsru {
         history: &History,
         scratch: &mut Scratch,
     ) {
-        let Scratch { normalized, hidden, output, .. } = scratch;
+        let Scratch { normalized, hidden, output, probe, .. } = scratch;
         let d_model = self.candidate_and_gate.inputs();
-        let y = self.residual.enter(x, normalized);
+        let y = self.residual.enter(Sublayer::Ssru, x, normalized, probe);
         output.resize(2 * y.len(), 0.0);
         self.candidate_and_gate.product_of(y, output);
 
@@ -65,7 +66,7 @@ impl PackedSsru {
         }
         hidden.values.clear();
         hidden.values.extend(newest.iter().map(|state| state.max(0.0)));
-        self.residual.add(x, &mut hidden.values);
+        self.residual.add(x, &mut hidden.values, probe);
     }
 }
 

@@ -8,16 +8,18 @@ use tx_model::{
 };
 
 use crate::{
-    Map, PackedAttentionMaps, WeightSource,
+    Ablation, Stack, WeightSource,
     attention::ranges,
     decoder::{PackedCache, PackedDecoder},
     embedding::{PackedEmbedding, Vocabularies},
     encoder::PackedEncoder,
     linear::Linear,
+    probe::Probe,
     restriction::Restriction,
     scratch::Scratch,
     source::Packer,
     top_tokens::likeliest,
+    trace::Trace,
 };
 
 /// Minimum number of weights of the output projection of a model whose products are shared with other
@@ -117,6 +119,25 @@ impl PackedTransformer {
         self.decoder.n_layers()
     }
 
+    /// Returns a message for each of `ablations` that the model does not have.
+    pub fn ablation_problems(&self, ablations: &[Ablation]) -> Vec<String> {
+        let problem = |ablation: &&Ablation| {
+            let has_head = |attention: Option<usize>, head| attention.is_some_and(|n| head < n);
+            !match **ablation {
+                Ablation::Layer { stack: Stack::Encoder, layer } => layer < self.encoder.n_layers(),
+                Ablation::Layer { stack: Stack::Decoder, layer } => layer < self.decoder.n_layers(),
+                Ablation::Head { stack: Stack::Encoder, layer, sublayer, head } => {
+                    has_head(self.encoder.n_heads(layer, sublayer), head)
+                }
+                Ablation::Head { stack: Stack::Decoder, layer, sublayer, head } => {
+                    has_head(self.decoder.n_heads(layer, sublayer), head)
+                }
+            }
+        };
+        let missing = ablations.iter().filter(problem);
+        missing.map(|ablation| format!("the model has no {ablation}")).collect()
+    }
+
     /// Returns `true` if decoding few rows is faster when other threads of a pool take parts of the products.
     /// A thread of its own decodes small models faster, because their products end before others wake.
     pub fn gains_from_helpers(&self) -> bool {
@@ -131,20 +152,26 @@ impl PackedTransformer {
     ///
     /// If an id is not in the vocabulary, or a source is longer than the model's `max_len`.
     pub fn start(&self, sources: &[&[u32]]) -> Decoding<'_> {
-        self.start_recording(sources, None)
+        self.start_with(sources, Probe::default())
     }
 
-    /// [`start`](Self::start); `maps`, if given, receives the attention weights of the encoder, for
-    /// one source.
-    pub(crate) fn start_recording(
-        &self,
-        sources: &[&[u32]],
-        maps: Option<&mut Vec<Map>>,
-    ) -> Decoding<'_> {
-        let mut scratch = Scratch::default();
-        let mut x = self.source_input.embed(sources);
+    /// [`start`](Self::start) with parts of the model turned off.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start), or if an attention has no such head.
+    pub fn start_ablated(&self, sources: &[&[u32]], ablations: &[Ablation]) -> Decoding<'_> {
+        self.start_with(sources, Probe::ablating(ablations))
+    }
+
+    /// [`start`](Self::start) with a probe. One that records needs one source.
+    pub(crate) fn start_with(&self, sources: &[&[u32]], probe: Probe) -> Decoding<'_> {
+        let mut scratch = Scratch { probe, ..Scratch::default() };
+        scratch.probe.enter_stack(Stack::Encoder);
+        let mut x = self.source_input.embed(sources, &mut scratch.probe);
         let sentences = ranges(sources.iter().map(|source| source.len()));
-        self.encoder.forward(&mut x, &sentences, &mut scratch, maps);
+        self.encoder.forward(&mut x, &sentences, &mut scratch);
+        scratch.probe.enter_stack(Stack::Decoder);
         let cache = self.decoder.start(&x, sentences);
         Decoding { model: self, cache, scratch, x, restriction: None }
     }
@@ -178,7 +205,7 @@ impl Decoding<'_> {
         suppressed: &[u32],
         count: usize,
     ) -> Vec<Vec<(u32, f32)>> {
-        self.advance(tokens, None);
+        self.read(tokens);
         match &mut self.restriction {
             Some(restriction) => {
                 restriction.likeliest(&self.x, self.cache.sentence_of(), suppressed, count)
@@ -194,7 +221,7 @@ impl Decoding<'_> {
     ///
     /// - returns the logits `[rows, target vocabulary]`
     pub fn step_logits(&mut self, tokens: &[u32]) -> Vec<f32> {
-        self.advance(tokens, None);
+        self.read(tokens);
         match &mut self.restriction {
             Some(restriction) => restriction.logits(&self.x, self.cache.sentence_of()),
             None => self.model.projection.apply(&self.x),
@@ -207,7 +234,13 @@ impl Decoding<'_> {
     ///
     /// Same as [`step`](Self::step).
     pub fn read(&mut self, tokens: &[u32]) {
-        self.advance(tokens, None);
+        assert_eq!(tokens.len(), self.cache.rows(), "one token for each row");
+        self.x.clear();
+        for &token in tokens {
+            let position = self.cache.len();
+            self.model.target_input.push(&mut self.x, token, position, &mut self.scratch.probe);
+        }
+        self.model.decoder.step(&mut self.x, &mut self.cache, &mut self.scratch);
     }
 
     /// Restricts the next tokens of each source to its `candidates`, which are in ascending order: from
@@ -249,13 +282,8 @@ impl Decoding<'_> {
         self.cache.select(rows);
     }
 
-    /// Runs the decoder on one more token of each row.
-    pub(crate) fn advance(&mut self, tokens: &[u32], maps: Option<&mut PackedAttentionMaps>) {
-        assert_eq!(tokens.len(), self.cache.rows(), "one token for each row");
-        self.x.clear();
-        for &token in tokens {
-            self.model.target_input.push(&mut self.x, token, self.cache.len());
-        }
-        self.model.decoder.step(&mut self.x, &mut self.cache, &mut self.scratch, maps);
+    /// Returns what the probe has recorded.
+    pub(crate) fn into_trace(self) -> Trace {
+        self.scratch.probe.into_trace()
     }
 }

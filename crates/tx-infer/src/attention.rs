@@ -270,7 +270,7 @@ impl Attention {
 pub(crate) fn packed(layers: Vec<Map>) -> Vec<Vec<AttentionMap>> {
     let heads = |layer: Map| {
         let size = (layer.queries * layer.keys).max(1);
-        let heads = layer.weights.chunks_exact(size).take(layer.heads);
+        let heads = layer.values.chunks_exact(size).take(layer.heads);
         let map = |head: &[f32]| AttentionMap { columns: layer.keys, weights: head.to_vec() };
         heads.map(map).collect()
     };

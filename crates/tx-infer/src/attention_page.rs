@@ -40,7 +40,7 @@ pub fn html(attention: &Attention, options: &FigureOptions) -> String {
 }
 
 /// Text truncated for the title of a window.
-fn title_of(text: &str) -> String {
+pub(crate) fn title_of(text: &str) -> String {
     const LETTERS: usize = 60;
     match text.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -120,7 +120,7 @@ fn describe(attention: &Attention, kind: AttentionKind) -> Value {
 
 /// Serializes JSON so that it cannot end the script element that contains it. The escaped
 /// characters occur in strings only.
-fn in_script(value: &Value) -> String {
+pub(crate) fn in_script(value: &Value) -> String {
     value
         .to_string()
         .replace('<', "\\u003c")

@@ -41,6 +41,8 @@ pub mod alignment;
 pub mod attention;
 pub mod attention_page;
 pub mod figure;
+pub mod inside;
+pub mod inside_page;
 pub mod pair_tokenizer;
 pub mod tokens;
 
@@ -77,6 +79,7 @@ pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
+pub use inside::Inside;
 pub use mbr::{Mbr, PseudoReferences};
 pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
@@ -90,4 +93,5 @@ pub use translator::{
     Line, Scored, SentenceTranslation, TargetScore, TextTranslation, Translation, Translator,
 };
 // Types of the public interface.
+pub use tx_engine::{self, Ablation};
 pub use {serde_json, toml, tx_eval, tx_model, tx_text};

@@ -11,6 +11,7 @@ mod request;
 mod start;
 
 mod beam;
+mod beam_step;
 mod greedy;
 mod sample;
 
@@ -26,8 +27,9 @@ mod ensemble;
 #[cfg(feature = "burn")]
 mod tensors;
 
+pub use beam_step::{BeamCandidate, BeamStep, Outcome};
 pub use engine::Engine;
-pub(crate) use engine::Member;
+pub(crate) use engine::{Member, NOT_SINGLE};
 pub use hypothesis::Hypothesis;
 pub(crate) use options::alignment_layer;
 pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};

@@ -8,7 +8,7 @@ mod unknown;
 
 use std::{path::Path, sync::Arc};
 
-use tx_engine::PackedTransformer;
+use tx_engine::{Ablation, PackedTransformer};
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
 
@@ -109,6 +109,19 @@ impl Translator {
         shortlist.check(self.tokenizers())?;
         let runner = self.runner.with_model(|model| {
             let engine = Arc::unwrap_or_clone(model.engine).with_shortlist(shortlist)?;
+            Ok(Model { engine: engine.into(), ..model })
+        })?;
+        Ok(Self { runner })
+    }
+
+    /// Turns parts of the model off in all calls, to see what they contribute (Michel et al. 2019).
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] if the model has no such part; for an ensemble, and models that run on tensors.
+    pub fn with_ablations(self, ablations: Vec<Ablation>) -> Result<Self, InferError> {
+        let runner = self.runner.with_model(|model| {
+            let engine = Arc::unwrap_or_clone(model.engine).with_ablations(ablations)?;
             Ok(Model { engine: engine.into(), ..model })
         })?;
         Ok(Self { runner })
@@ -319,7 +332,7 @@ impl Model {
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
-mod languages;
+pub(crate) mod languages;
 #[cfg(test)]
 mod submitted;
 #[cfg(test)]

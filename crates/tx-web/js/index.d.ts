@@ -106,6 +106,54 @@ export interface Attention {
   cross: AttentionMaps;
 }
 
+/** Values of a sub-layer: base64 of 32-bit floats, the least significant byte first. */
+export interface SublayerValues {
+  kind: "self-attention" | "ssru" | "cross-attention" | "feed-forward";
+  /** `[tokens, d_model]` */
+  input: string;
+  /** The context of attention, the hidden features of a feed-forward network, or the states of a recurrent unit. */
+  inner: string;
+  /** `[tokens, d_model]` */
+  output: string;
+  /** `[tokens, d_model]` */
+  residual: string;
+  /** Of attention: the number of heads and keys, and `[tokens, d_model]` queries, keys and values. */
+  heads?: number;
+  keys?: number;
+  q?: string;
+  k?: string;
+  v?: string;
+  /** `[heads, tokens, keys]`, before and after the softmax. */
+  scores?: string;
+  weights?: string;
+}
+
+/** Values of a stack of layers. A layer that is turned off has no sub-layers. */
+export interface StackValues {
+  embeddings: string;
+  positions: string;
+  layers: SublayerValues[][];
+  output: string;
+}
+
+/** All values inside a translator for one text. */
+export interface Inside {
+  config: Record<string, unknown>;
+  source: { ids: number[]; tokens: string[]; text: string };
+  /** Tokens that the decoder reads. */
+  input: { ids: number[]; tokens: string[] };
+  target: { ids: number[]; tokens: string[]; text: string };
+  language_token: boolean;
+  encoder: StackValues;
+  decoder: StackValues;
+  /** Likeliest tokens of each step. */
+  steps: { id: number; token: string; logit: number; log_probability: number }[][];
+  /** Candidates of each step of the beam search; `parent` counts the kept candidates of the step before. */
+  beam: { parent: number; id: number; token: string; log_probability: number; outcome: "kept" | "finished" | "pruned" }[][];
+  hypotheses: { text: string; ids: number[]; log_probability: number; score: number }[];
+  ablations: string[];
+}
+
 export interface Description {
   task: "translate" | "classify" | "generate" | "fill-mask";
   precision: "f32" | "int8";
@@ -125,6 +173,7 @@ export class Model {
   translate(texts: string[], options?: SearchOptions & Languages): Promise<Translation[]>;
   score(pairs: [string, string][], languages?: Languages): Promise<TargetScore[]>;
   attention(text: string, options?: { translation?: string } & Languages): Promise<Attention>;
+  inside(text: string, options?: { prefix?: number[]; ablations?: string[] } & SearchOptions & Languages): Promise<Inside>;
   classify(text: string, options?: { topK?: number }): Promise<Classification>;
   classify(texts: string[], options?: { topK?: number }): Promise<Classification[]>;
   generate(text: string, options?: SearchOptions & { onPart?: (part: string) => void }): Promise<Continuation>;

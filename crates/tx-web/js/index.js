@@ -146,6 +146,15 @@ export class Model {
     return this.#call({ call: "attention", text, target: translation, languages });
   }
 
+  /**
+   * All values inside a translator for a text. `prefix` are ids that the translation begins with, and `ablations`
+   * parts of the model that are turned off, such as `"encoder.2"` and `"cross.1.3"`.
+   */
+  inside(text, { prefix, ablations, source, target, ...search } = {}) {
+    const languages = { source, target };
+    return this.#call({ call: "inside", text, prefix, ablations, languages, options: snakeCase(search) });
+  }
+
   /** Assigns labels to a text or a list of texts. */
   classify(texts, { topK } = {}) {
     return this.#each("classify", texts, { topK });

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use tx_infer::{
-    Attention, Bundle, Cancellation, Classifier, Device, FillMask, Generator, InferError,
-    Precision, Prompt, SearchOptions, TaskKind, Tokens, Translator,
+    Ablation, Attention, Bundle, Cancellation, Classifier, Device, FillMask, Generator, InferError,
+    Precision, Prompt, SearchOptions, TaskKind, Tokens, Translator, inside::GivenTarget,
+    tx_engine::UnknownPart,
 };
 
 use crate::{
@@ -121,6 +122,25 @@ impl Model {
             Self::FillMask(model) => model.attention(text)?,
         };
         Ok(found.to_json())
+    }
+
+    /// All values inside a translator for a text, with parts of it turned off. The translation begins with `prefix`.
+    pub(crate) fn inside(
+        &self,
+        text: &str,
+        prefix: &[u32],
+        ablations: &[String],
+        languages: &Languages,
+        options: Map<String, Value>,
+    ) -> Result<Value, Problem> {
+        let parse = |part: &String| {
+            part.parse().map_err(|error: UnknownPart| Problem::from(error.to_string()))
+        };
+        let ablations = ablations.iter().map(parse).collect::<Result<Vec<Ablation>, _>>()?;
+        let translator = self.translator(languages)?.with_ablations(ablations)?;
+        let options = changed(translator.options(), options)?;
+        let inside = translator.inside(text, GivenTarget::Prefix(prefix), &options)?;
+        Ok(inside.to_json(&translator.tokenizers().target))
     }
 
     /// Assigns labels to texts.

@@ -60,6 +60,25 @@ pub enum Request {
         #[serde(default)]
         languages: Languages,
     },
+    /// All values inside a translator for a text.
+    Inside {
+        /// Number of the model.
+        model: u32,
+        /// The text.
+        text: String,
+        /// Ids that the translation begins with.
+        #[serde(default)]
+        prefix: Vec<u32>,
+        /// Parts of the model that are turned off, such as `encoder.2` and `cross.1.3`.
+        #[serde(default)]
+        ablations: Vec<String>,
+        /// Codes of the languages of a multilingual model.
+        #[serde(default)]
+        languages: Languages,
+        /// Changed search options.
+        #[serde(default)]
+        options: Map<String, Value>,
+    },
     /// Assigns labels to texts.
     #[serde(rename_all = "camelCase")]
     Classify {

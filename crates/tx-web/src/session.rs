@@ -84,6 +84,9 @@ impl Session {
             Request::Attention { model, text, target, languages } => {
                 self.model(model)?.attention(&text, target.as_deref(), &languages)
             }
+            Request::Inside { model, text, prefix, ablations, languages, options } => {
+                self.model(model)?.inside(&text, &prefix, &ablations, &languages, options)
+            }
             Request::Classify { model, texts, top_k } => self.model(model)?.classify(&texts, top_k),
             Request::Generate { model, texts, stream, options } => {
                 self.model(model)?.generate(&texts, stream.then_some(part), options)

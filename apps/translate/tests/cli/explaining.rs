@@ -51,3 +51,38 @@ fn figures_of_impossible_sizes_are_refused() {
         run(&[&["explain"], arguments].concat(), "").failed(2, words);
     }
 }
+
+#[test]
+fn the_values_inside_a_model_are_written_as_a_page_or_json() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (page, json) = (path("inside.html"), path("inside.json"));
+    let text = "The <b>cat</b>";
+    for out in [&page, &json] {
+        let arguments =
+            ["explain", "inside", "--model", model(), "--text", text, "--beam", "3", "--out", out];
+        let ended = run(&arguments, "");
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.stderr, format!("written: {out}\n"));
+    }
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(
+        page.contains("default-src 'none'") && !page.contains("<b>") && !page.contains("import ")
+    );
+    let value: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let translated = run(&["--model", model(), "--beam", "3", "--text", text], "");
+    assert_eq!(value["hypotheses"][0]["text"], translated.stdout.trim_end());
+    assert!(value["beam"].as_array().unwrap().iter().all(|step| {
+        step.as_array().unwrap().iter().filter(|it| it["outcome"] == "kept").count() <= 3
+    }));
+
+    let inside = |arguments: &[&str]| {
+        run(&[&["explain", "inside", "--model", model(), "--text", "a"], arguments].concat(), "")
+    };
+    inside(&["--out", &json, "--ablate", "encoder.9"]).failed(2, &["the model has no encoder.9"]);
+    inside(&["--out", &json, "--ablate", "cross.1"]).failed(2, &["`cross.1`", "`cross.2.4`"]);
+    inside(&["--out", "a.svg"]).failed(2, &["`a.svg`", ".html or .json"]);
+    inside(&["--out", &json, "--sample"]).failed(2, &["`sampling` has no beam"]);
+    inside(&["--out", &json, "--target", "b", "--beam", "2"]).failed(2, &["`--target` conflicts"]);
+}

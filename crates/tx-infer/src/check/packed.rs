@@ -47,11 +47,11 @@ impl Subject<'_> {
         for Pair { source, target } in &self.inputs.pairs {
             let maps = self.model.attention_maps(source, target);
             let layers = maps.encoder.iter().chain(&maps.decoder).chain(&maps.cross);
-            let rows = layers.flat_map(|layer| layer.weights.chunks_exact(layer.keys.max(1)));
+            let rows = layers.flat_map(|layer| layer.values.chunks_exact(layer.keys.max(1)));
             let sums: Vec<f32> = rows.map(|row| row.iter().sum::<f32>() - 1.0).collect();
             worst = worst.max(largest(&sums));
             for layer in &maps.decoder {
-                for (row, weights) in layer.weights.chunks_exact(layer.keys.max(1)).enumerate() {
+                for (row, weights) in layer.values.chunks_exact(layer.keys.max(1)).enumerate() {
                     let position = row % layer.queries.max(1);
                     let future = weights.get(position + 1..).unwrap_or_default();
                     worst = worst.max(largest(future));
@@ -84,7 +84,7 @@ impl Subject<'_> {
         let mut heads = Vec::new();
         for layer in self.model.attention_maps(source, target).cross {
             let rows: Vec<Vec<f32>> =
-                layer.weights.chunks_exact(layer.keys.max(1)).map(<[f32]>::to_vec).collect();
+                layer.values.chunks_exact(layer.keys.max(1)).map(<[f32]>::to_vec).collect();
             heads.extend(rows.chunks_exact(layer.queries.max(1)).map(<[_]>::to_vec));
         }
         heads

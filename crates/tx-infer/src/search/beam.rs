@@ -3,7 +3,7 @@
 use tx_text::special::EOS;
 
 use super::{
-    Hypothesis,
+    BeamCandidate, BeamStep, Hypothesis, Outcome,
     candidates::{self, Candidate},
     decoder::Next,
     hypothesis::Partial,
@@ -32,7 +32,12 @@ struct Group {
 ///
 /// In diverse beam search each group of the beam does so in turn; tokens chosen by earlier groups
 /// are penalized in later ones.
-pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>, InferError> {
+///
+/// `steps`, if given, receives the steps of the search, which is of one sentence then.
+pub(super) fn search(
+    mut state: SearchState<'_>,
+    mut steps: Option<&mut Vec<BeamStep>>,
+) -> Result<Vec<Vec<Hypothesis>>, InferError> {
     let n_groups = state.options.groups;
     state.repeat(n_groups);
     let mut groups: Vec<Group> =
@@ -45,7 +50,11 @@ pub(super) fn search(mut state: SearchState<'_>) -> Result<Vec<Vec<Hypothesis>>,
         let count = continuations(state.options);
         let next = state.next(&tokens, len, count, |row| targets[row])?;
         state.check_sentences();
-        let advanced = advance(groups, &next, &state);
+        if let Some(steps) = &mut steps {
+            steps.push(BeamStep::default());
+        }
+        let step = steps.as_mut().and_then(|steps| steps.last_mut());
+        let advanced = advance(groups, &next, &state, step);
         let (live, rows) = settle(advanced, &mut found, &state);
         groups = live;
         if groups.is_empty() {
@@ -73,11 +82,12 @@ fn continuations(options: &SearchOptions) -> usize {
 }
 
 /// Extends each group by a token, given the `next` tokens of each row. Returns with each group the
-/// rows that its hypotheses come from.
+/// rows that its hypotheses come from. `step`, if given, receives the candidates.
 fn advance(
     groups: Vec<Group>,
     next: &[Vec<Next>],
     state: &SearchState<'_>,
+    mut step: Option<&mut BeamStep>,
 ) -> Vec<(Group, Vec<usize>)> {
     let options = state.options;
     let width = options.width();
@@ -98,8 +108,16 @@ fn advance(
             candidates::apply_diversity_penalty(&mut best, &chosen.1, options.diversity);
             best.truncate(2 * width);
         }
-        let mut from = group.advance(&best, width, first, state);
-        from.iter_mut().for_each(|beam| *beam += first);
+        let outcomes = group.advance(&best, width, first, state);
+        let results = best.iter().zip(&outcomes);
+        let kept = results.clone().filter(|(_, outcome)| **outcome == Outcome::Kept);
+        let from = kept.map(|(candidate, _)| first + candidate.beam).collect();
+        if let Some(step) = &mut step {
+            step.candidates.extend(results.map(|(&candidate, &outcome)| {
+                let Candidate { beam, token, log_probability } = candidate;
+                BeamCandidate { parent: first + beam, token, log_probability, outcome }
+            }));
+        }
         chosen.1.extend(group.beams.iter().filter_map(|beam| beam.ids.last()));
         first += rows.len();
         advanced.push((group, from));
@@ -200,15 +218,15 @@ impl Group {
         self.beams.iter().map(|beam| PartialTarget { sentence: self.sentence, ids: &beam.ids })
     }
 
-    /// Replaces the hypotheses by the best continuations. Returns the index of the hypothesis that
-    /// each new one extends. The group's rows begin at `first`.
+    /// Replaces the hypotheses by the best continuations. Returns the use of each candidate. The
+    /// group's rows begin at `first`.
     fn advance(
         &mut self,
         candidates: &[Candidate],
         width: usize,
         first: usize,
         state: &SearchState<'_>,
-    ) -> Vec<usize> {
+    ) -> Vec<Outcome> {
         if candidates.is_empty() {
             // No token is allowed.
             self.finish_all(state);
@@ -222,12 +240,13 @@ impl Group {
         };
         let is_narrowing = state.options.early_stopping == EarlyStopping::Narrowing;
         let mut beams = Vec::with_capacity(width);
-        let mut from = Vec::with_capacity(width);
+        let mut outcomes = Vec::with_capacity(candidates.len());
         for (rank, candidate) in candidates.iter().enumerate() {
             let ends = candidate.token == EOS;
             let is_beyond_beam =
                 if ends || is_narrowing { rank >= width } else { beams.len() == width };
             if is_beyond_beam {
+                outcomes.push(Outcome::Pruned);
                 continue;
             }
             let Candidate { beam, token, log_probability } = *candidate;
@@ -235,14 +254,15 @@ impl Group {
             longer.push(token, log_probability, state.decoder.attention(first + beam));
             if ends {
                 self.finished.push(longer.finish(state.options));
+                outcomes.push(Outcome::Finished);
             } else {
                 beams.push(longer);
-                from.push(beam);
+                outcomes.push(Outcome::Kept);
             }
         }
         self.best_ended |= candidates.first().is_some_and(|best| best.token == EOS);
         self.beams = beams;
-        from
+        outcomes
     }
 
     /// Returns `true` if the group is done. At the length limit, live hypotheses are finished

@@ -92,7 +92,7 @@ fn search(
     let state = SearchState::new(Box::new(decoder), &requests, model, options, &never);
     let found = match options.rows_are_independent() {
         true => greedy::search(state, &mut |_| {}),
-        false => beam::search(state),
+        false => beam::search(state, None),
     };
     (found.unwrap(), steps.take())
 }

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use tx_engine::{PackedLanguageModel, PackedTransformer};
+use tx_engine::{Ablation, PackedLanguageModel, PackedTransformer};
 use tx_model::DecoderStart;
 #[cfg(feature = "burn")]
 use tx_model::Transformer;
@@ -11,7 +11,7 @@ use tx_text::special::{BOS, PAD};
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder};
 use super::{
-    Hypothesis, Request, SearchOptions, alignment_layer, beam,
+    BeamStep, Hypothesis, Request, SearchOptions, alignment_layer, beam,
     decoder::IncrementalDecoder,
     ensemble::EnsembleDecoder,
     greedy,
@@ -25,6 +25,9 @@ use crate::{
     cancellation::Cancellation, error::InferError, pool::Placement, shortlist::Shortlist,
     weights::Weights,
 };
+
+/// Message for engines that compute without a single packed model for translation.
+pub(crate) const NOT_SINGLE: &str = "values inside a model need one model for translation, the device `cpu` and the precision f32 or int8";
 
 /// A model prepared for search, or several that search as an ensemble.
 ///
@@ -43,6 +46,8 @@ pub struct Engine {
     max_len: usize,
     /// Candidates for the targets of a search.
     shortlist: Option<Arc<Shortlist>>,
+    /// Parts of the model that are turned off.
+    ablations: Vec<Ablation>,
 }
 
 /// A model of an ensemble.
@@ -90,7 +95,7 @@ impl Engine {
 
     pub(crate) fn of(model: impl Into<Member>, max_len: usize) -> Self {
         let (members, starts) = (vec![model.into()], vec![BOS]);
-        Self { members, starts, padding: 0..0, max_len, shortlist: None }
+        Self { members, starts, padding: 0..0, max_len, shortlist: None, ablations: Vec::new() }
     }
 
     /// Starts the decoder with another input (default: `<bos>`).
@@ -153,8 +158,38 @@ impl Engine {
         }
     }
 
+    /// Turns parts of the model off in searches, to see what they contribute.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Search`] if there is no such part; for an ensemble, a language model, and models that run on
+    /// tensors.
+    pub fn with_ablations(self, ablations: Vec<Ablation>) -> Result<Self, InferError> {
+        let problems = match self.single_translator() {
+            Some(model) => model.ablation_problems(&ablations),
+            None => vec![NOT_SINGLE.into()],
+        };
+        match problems.is_empty() {
+            true => Ok(Self { ablations, ..self }),
+            false => Err(InferError::Search { problems }),
+        }
+    }
+
+    /// Parts of the model that are turned off.
+    pub(crate) fn ablations(&self) -> &[Ablation] {
+        &self.ablations
+    }
+
+    /// The model, if it is one for translation on the packed engine and not an ensemble.
+    pub(crate) fn single_translator(&self) -> Option<&PackedTransformer> {
+        match &self.members[..] {
+            [Member::Translation { weights: Weights::Packed(model), .. }] => Some(model),
+            _ => None,
+        }
+    }
+
     /// Adds the models of `other` to the ensemble: the probability of a token is the mean over all
-    /// models. They must have the same vocabularies and the same task. A shortlist is not kept.
+    /// models. They must have the same vocabularies and the same task. A shortlist and ablations are not kept.
     pub fn with_member(mut self, other: Self) -> Self {
         self.members.extend(other.members);
         self.starts.extend(other.starts);
@@ -164,6 +199,7 @@ impl Engine {
         };
         self.max_len = self.max_len.min(other.max_len);
         self.shortlist = None;
+        self.ablations.clear();
         self
     }
 
@@ -277,8 +313,34 @@ impl Engine {
         if options.rows_are_independent() {
             greedy::search(state, &mut |_| {})
         } else {
-            beam::search(state)
+            beam::search(state, None)
         }
+    }
+
+    /// Finds targets of one source as [`search_requests`](Self::search_requests) does, by beam search, and returns its
+    /// steps as well.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`search_requests`](Self::search_requests); [`InferError::Search`] also for sampling.
+    ///
+    /// # Panics
+    ///
+    /// Same as [`search`](Self::search).
+    pub fn search_steps(
+        &self,
+        request: Request<'_>,
+        options: &SearchOptions,
+        cancellation: &Cancellation,
+    ) -> Result<(Vec<Hypothesis>, Vec<BeamStep>), InferError> {
+        self.check(&[request], options)?;
+        if options.sampling.is_some() {
+            return Err(InferError::Search { problems: vec!["`sampling` has no beam".into()] });
+        }
+        let (requests, mut steps) = ([request], Vec::new());
+        let state = self.encode(&requests, options, cancellation);
+        let found = beam::search(state, Some(&mut steps))?;
+        Ok((found.into_iter().flatten().collect(), steps))
     }
 
     /// Finds one target by greedy search or with one sample, and passes its ids so far to `observe`
@@ -427,7 +489,8 @@ impl Engine {
                     Some(_) => alignment_layer(member.decoder_layers(), layer),
                     None => member.alignment_layer(),
                 };
-                member.start(sources, records_attention.then_some(layer), candidates.clone())
+                let recorded = records_attention.then_some(layer);
+                member.start(sources, recorded, candidates.clone(), &self.ablations)
             })
             .collect();
         match decoders.len() {
@@ -471,16 +534,17 @@ impl Member {
     }
 
     /// Starts decoding. `recorded_layer` is the decoder layer, from 0, whose cross-attention is
-    /// recorded. `candidates`, those of the next tokens of each source, are for the packed engine.
+    /// recorded. `candidates`, those of the next tokens of each source, and `ablations` are for the packed engine.
     fn start<'a>(
         &'a self,
         sources: &[&[u32]],
         recorded_layer: Option<usize>,
         candidates: Option<Vec<Vec<u32>>>,
+        ablations: &[Ablation],
     ) -> Box<dyn IncrementalDecoder + 'a> {
         match self {
             Self::Translation { weights: Weights::Packed(model), .. } => {
-                let mut decoding = model.start(sources);
+                let mut decoding = model.start_ablated(sources, ablations);
                 if let Some(layer) = recorded_layer {
                     decoding.watch(layer);
                 }

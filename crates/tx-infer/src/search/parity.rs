@@ -72,7 +72,7 @@ fn search(
     let found = if options.rows_are_independent() {
         greedy::search(state, &mut |_| {})
     } else {
-        beam::search(state)
+        beam::search(state, None)
     };
     found.unwrap().remove(0)
 }

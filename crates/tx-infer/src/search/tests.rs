@@ -30,7 +30,7 @@ fn a_beam_of_one_is_greedy_search() {
                 let encode = || engine.encode(&requests, &options, &never);
                 let (greedy, beam) = (
                     greedy::search(encode(), &mut |_| {}).unwrap(),
-                    beam::search(encode()).unwrap(),
+                    beam::search(encode(), None).unwrap(),
                 );
                 for (greedy, beam) in greedy.iter().zip(&beam) {
                     let ([greedy], [beam]) = (&greedy[..], &beam[..]) else {

@@ -100,7 +100,7 @@ fn saved(start: DecoderStart, languages: Option<Languages>, values: Values) -> t
     folder
 }
 
-pub(super) fn multilingual(placement: LanguagePlacement) -> Translator {
+pub(crate) fn multilingual(placement: LanguagePlacement) -> Translator {
     let bundle = bundle(DecoderStart::Eos, Some(languages(placement)), hashed);
     let options = SearchOptions { beam: 3, n_best: 3, max_repeats: 0, ..SearchOptions::default() };
     Translator::new(bundle, &Device::Cpu).unwrap().with_options(options).unwrap()

@@ -11,8 +11,8 @@ const { checkAccessibility, launch, picture: screenshot, serve, until: waitUntil
 const [browserName, executablePath, folder, pictures] = process.argv.slice(2);
 const fixtures = path.join(__dirname, "../fixtures");
 const BUNDLE = process.env.MODEL ?? path.join(fixtures, "bundle-v1");
-const [CASE] = JSON.parse(fs.readFileSync(path.join(fixtures, "bundle-v1.json"), "utf8"));
-const TEXT = process.env.TEXT ?? CASE.source;
+const CASES = JSON.parse(fs.readFileSync(path.join(fixtures, "bundle-v1.json"), "utf8"));
+const TEXT = process.env.TEXT ?? CASES.slice(0, 2).map(({ source }) => source).join(" ");
 
 /** A list of models with one entry. */
 const LIST = path.join(fs.mkdtempSync(path.join(require("node:os").tmpdir(), "inside-")), "models.json");
@@ -76,9 +76,9 @@ async function main() {
         for (let head = 1; head <= heads; head++) {
           await visit(`stage=${stack}.${layer + 1}.${kind}&head=${head}&step=${last}`);
           const found = await page.$$eval(".matrix", (figures) => figures.slice(0, 2).map((figure) =>
-            [...figure.querySelectorAll("tbody button")].map(({ dataset }) => Number(dataset.value))));
+            [...figure.querySelectorAll("tbody button")].map(({ dataset }) => dataset.value)));
           for (const [index, all] of [scores, weights].entries()) {
-            const expected = numbers(all).slice((head - 1) * queries * keys, head * queries * keys);
+            const expected = numbers(all).slice((head - 1) * queries * keys, head * queries * keys).map(String);
             assert.deepEqual(found[index], expected, `${stack} ${layer} ${kind} ${head}`);
             compared += expected.length;
           }
@@ -86,16 +86,26 @@ async function main() {
       }
     }
   }
-  // Those of the strips, by the arrow keys.
+  // Those of the strips, by the arrow keys: along the first row, and back along the second.
   const width = data.config.d_model;
-  for (const [id, text] of [["encoder.embedding", data.encoder.embeddings], ["encoder.output", data.encoder.output], ["decoder.1.feed-forward", data.decoder.layers[0].at(-1).input]]) {
+  const first = (kind) => data.decoder.layers[0].find((sublayer) => sublayer.kind === kind);
+  for (const [id, text] of [
+    ["encoder.embedding", data.encoder.embeddings],
+    ["encoder.output", data.encoder.output],
+    ["decoder.1.feed-forward", first("feed-forward").input],
+    ["decoder.1.cross-attention", first("cross-attention").input],
+    ["decoder.output", data.decoder.output],
+  ]) {
     await visit(`stage=${id}&step=${last}`);
     await page.focus(".strip canvas");
+    const keys = [...Array(width - 1).fill("ArrowRight"), "ArrowDown", ...Array(width - 1).fill("ArrowLeft")];
+    const path = [...Array(width).keys()];
+    const order = [...path, ...path.reverse().map((column) => width + column)].slice(1);
     const expected = numbers(text);
-    for (let index = 0; index < 20; index++) {
-      await page.keyboard.press("ArrowRight");
-      const found = await page.$eval(".strip .readout", ({ dataset }) => Number(dataset.value));
-      assert.equal(found, expected[Math.min(index + 1, width - 1)], id);
+    for (const [index, key] of keys.entries()) {
+      await page.keyboard.press(key);
+      const found = await page.$eval(".strip .readout", ({ dataset }) => dataset.value);
+      assert.equal(found, String(expected[order[index]]), `${id}, ${order[index]}`);
       compared += 1;
     }
   }
@@ -139,7 +149,7 @@ async function main() {
   await press("part-decoder.1.1");
   await until(() => document.querySelector('[data-focus="head-1"]').textContent.includes("(off)"));
   await press("part-decoder.1");
-  await until(() => document.querySelector('[data-focus="stage-decoder.1.off"]'));
+  await stage("decoder.1.off");
   const off = await model.inside(TEXT, { beam: 4, nBest: 4, ablations: ["decoder.1.1", "decoder.1"] });
   assert.deepEqual(await target(), off.target.tokens.map(printable));
   await page.click("#reset");
@@ -157,7 +167,7 @@ async function main() {
   await visit("stage=beam&step=1");
   const nodes = await page.$$eval(".node", (found) => found.length);
   assert.equal(nodes, data.beam.flat().length);
-  await page.focus(".node");
+  await page.$eval(".node", (node) => node.focus());
   await until(() => document.querySelector(".readout.block").textContent.includes("log-probability"));
   await picture("inside-beam");
   await page.select("#beam", "1");

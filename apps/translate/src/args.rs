@@ -113,7 +113,7 @@ pub enum Command {
     /// Export attention weights as an HTML page, a picture or JSON
     Attention(AttentionArgs),
 
-    /// Draw figures of concepts: positional encodings, masks, label smoothing
+    /// Draw figures of concepts, such as positional encodings and masks, and write all values inside a model
     Explain(ExplainArgs),
 
     /// Print the contents of a bundle: sizes, vocabulary, memory, provenance, files

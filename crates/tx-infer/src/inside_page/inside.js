@@ -61,6 +61,12 @@ class View {
     decoded.clear();
     this.#data = data;
     this.#stages = stagesOf(data);
+    // A layer that was turned off or on has other stages.
+    const { stage } = this.#state;
+    const layer = stage.slice(0, stage.lastIndexOf(".") + 1);
+    if (layer !== "" && !this.#stages.some(({ id }) => id === stage)) {
+      this.#state.stage = (this.#stages.find(({ id }) => id.startsWith(layer)) ?? this.#stages[0]).id;
+    }
     this.#draw();
   }
 

@@ -53,6 +53,13 @@ function colorOf(value, most, { negative, zero, positive }) {
   return zero.map((from, index) => Math.round(from + share * (end[index] - from)));
 }
 
+/** Black or white, whichever contrasts more with a color (WCAG 2, relative luminance). */
+function inkOn(color) {
+  const linear = color.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? "#fff" : "#000";
+}
+
 function largest(values) {
   let most = 0;
   for (const value of values) if (Number.isFinite(value)) most = Math.max(most, Math.abs(value));
@@ -122,18 +129,17 @@ export function matrix(title, values, rows, columns, { selected, select, marked,
   const cell = (row, column) => {
     const value = values[row * width + column];
     const color = colorOf(value, most, colors);
-    const isDark = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] < 140;
     const isSelected = selected?.[0] === row && selected?.[1] === column;
     const button = make("button", {
       type: "button",
       tabIndex: isSelected || (!selected && row === 0 && column === 0) ? 0 : -1,
       ariaPressed: String(isSelected),
-      ariaLabel: `${printable(rows[row])}, ${printable(columns[column])}: ${digits(value)}`,
+      ariaLabel: `${printable(rows[row])}, ${printable(columns[column])}: ${short(value)}`,
       onclick: () => select?.(row, column),
     }, short(value));
     Object.assign(button.dataset, { row, column, value: String(value) });
     button.style.background = `rgb(${color})`;
-    button.style.color = isDark ? "#fff" : "#000";
+    button.style.color = inkOn(color);
     return make("td", { class: value === -Infinity ? "hidden-key" : undefined }, button);
   };
   const table = make("table", {},

@@ -7,7 +7,9 @@ use clap::{Args, ValueHint};
 use tracing::Level;
 use tx_cli::log;
 use tx_infer::{Precision, Translator};
-use tx_serve::{Cors, HostName, Limits, ModelSpec, PublicUrl, Server, ServerOptions};
+use tx_serve::{
+    Cors, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions,
+};
 
 use crate::args::model::with_downloaded;
 
@@ -87,6 +89,14 @@ pub struct ServeArgs {
     /// `X-Forwarded-Proto` and `X-Forwarded-Host`, behind a proxy that sets them
     #[arg(long)]
     trust_proxy: bool,
+
+    /// Folder of the page that translates in the browser, which is served at `/offline/`
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    offline: Option<PathBuf>,
+
+    /// Model that this page may download, without a key (repeatable) [default: none; the page opens files]
+    #[arg(long, value_name = "NAME", requires = "offline")]
+    offline_model: Vec<String>,
 
     /// Include translations in the log
     #[arg(long)]
@@ -168,6 +178,8 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     options.documents = limits.max_documents.get();
     options.trusts_proxy = args.trust_proxy;
     options.logs_text = args.log_text;
+    options.offline =
+        args.offline.map(|folder| OfflinePage { folder, models: args.offline_model });
     log::start(Level::INFO);
     let server = Server::bind(options)?;
     let address = server.address().context("cannot read the address")?;

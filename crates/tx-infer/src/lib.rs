@@ -52,6 +52,7 @@ mod bundle_engine;
 mod json;
 mod model;
 mod runner;
+mod text_stream;
 mod weights;
 
 pub mod bench;

@@ -2,6 +2,7 @@
 
 mod paragraphs;
 mod sentences;
+mod streaming;
 mod target_scores;
 pub(crate) mod translation;
 mod unknown;

@@ -6,6 +6,7 @@
 mod error;
 mod interrupt;
 mod options;
+mod stream;
 
 mod fetching;
 mod program;

@@ -10,7 +10,8 @@ use tx_catalogue::Store;
 use tx_infer::{Cancellation, Classifier, FillMask, Generator, InferError, Prompt, SearchOptions};
 
 use crate::{
-    error::IntoException, interrupt::interruptible, options::Search, tokenizer::PyTokenizer,
+    error::IntoException, interrupt::interruptible, options::Search, stream::stream,
+    tokenizer::PyTokenizer,
 };
 
 /// Runs `work` to its end without the lock of the interpreter.
@@ -54,7 +55,16 @@ impl PyClassifier {
         texts: Vec<String>,
         top_k: Option<usize>,
     ) -> PyResult<Vec<Vec<(String, f32)>>> {
-        let found = run(py, || self.inner.classify_batch(&texts))?;
+        let cancellation = Cancellation::new();
+        let mut found = Vec::with_capacity(texts.len());
+        let work = || {
+            self.inner.classify_lines(&texts, 0, &cancellation, |ready| {
+                found.extend(ready);
+                Ok::<_, InferError>(())
+            })
+        };
+        let done = interruptible(py, || cancellation.cancel(), work)?;
+        done.map_err(IntoException::into_exception)?;
         let best = |scores: Vec<tx_infer::LabelScore>| {
             let scores = scores.into_iter().take(top_k.unwrap_or(usize::MAX));
             scores.map(|score| (score.label.to_string(), score.probability)).collect()
@@ -127,35 +137,15 @@ impl PyGenerator {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let options: SearchOptions = Search::of(options)?.apply(self.inner.options());
-        let cancellation = Cancellation::new();
-        let (mut text, mut raised) = (prompt.clone(), None);
-        let found = interruptible(
-            py,
-            || cancellation.cancel(),
-            || {
-                let prompt = Prompt { text: &prompt, number: 0 };
-                self.inner.continue_streaming(prompt, &options, &cancellation, |part| {
-                    if cancellation.is_cancelled() {
-                        return;
-                    }
-                    text += part;
-                    match Python::attach(|py| callback.call1(py, (part,))?.extract(py).or(Ok(true)))
-                    {
-                        Ok(true) => {}
-                        Ok(false) => cancellation.cancel(),
-                        Err(error) => {
-                            raised = Some(error);
-                            cancellation.cancel();
-                        }
-                    }
-                })
-            },
-        )?;
-        match (raised, found) {
-            (Some(error), _) => Err(error),
-            (None, Err(InferError::Cancelled)) => Ok(text),
-            (None, found) => Ok(found.map_err(IntoException::into_exception)?.text),
-        }
+        let mut text = prompt.clone();
+        let found = stream(py, &callback, |cancellation, pass_on| {
+            let prompt = Prompt { text: &prompt, number: 0 };
+            self.inner.continue_streaming(prompt, &options, cancellation, |part| {
+                text += part;
+                pass_on(part);
+            })
+        })?;
+        Ok(found.map_or(text, |found| found.text))
     }
 }
 

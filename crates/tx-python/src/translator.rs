@@ -22,6 +22,7 @@ use crate::{
     error::{IntoException, invalid},
     interrupt::interruptible,
     options::{Search, device, precision},
+    stream::stream,
     tokenizer::PyTokenizer,
 };
 
@@ -140,6 +141,28 @@ impl PyTranslator {
         found.pop().ok_or_else(|| invalid("no text"))
     }
 
+    /// Translates one text by greedy search, and calls `callback` with each part as it is generated. Stops if it returns
+    /// `False` or raises an exception. Returns the parts.
+    #[pyo3(signature = (text, callback, **options))]
+    fn translate_stream(
+        &self,
+        py: Python<'_>,
+        text: String,
+        callback: Py<PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let greedy = self.inner.options().clone().with_one_hypothesis();
+        let options = Search::of(options)?.apply(&greedy);
+        let mut found = String::new();
+        stream(py, &callback, |cancellation, pass_on| {
+            self.inner.translate_streaming(&Line::new(&text, 0), &options, cancellation, |part| {
+                found += part;
+                pass_on(part);
+            })
+        })?;
+        Ok(found)
+    }
+
     #[pyo3(signature = (source, target_prefix = None, **options))]
     fn translate_batch(
         &self,
@@ -181,7 +204,9 @@ impl PyTranslator {
         }
         let pairs: Vec<(String, String)> = source.into_iter().zip(target).collect();
         let inner = &self.inner;
-        let found = interruptible(py, || {}, || inner.score(&pairs, 0))?
+        let cancellation = Cancellation::new();
+        let work = || inner.score_with(&pairs, 0, &cancellation);
+        let found = interruptible(py, || cancellation.cancel(), work)?
             .map_err(IntoException::into_exception)?;
         let tokenizer = &self.inner.tokenizers().target;
         let scored = found.into_iter().map(|score| PyScored {

@@ -256,6 +256,22 @@ def test_threads_share_a_translator(translator):
     assert found == [expected] * 160
 
 
+def test_a_stream_passes_on_the_parts_of_the_greedy_translation(translator):
+    parts = []
+    found = translator.translate_stream("the cat sleeps .", parts.append)
+    assert "".join(parts) == found == translator.translate("the cat sleeps .", beam_size=1).text
+    assert len(parts) > 1
+    stopped = []
+    found = translator.translate_stream("the cat sleeps .", lambda part: bool(stopped.append(part)))
+    assert found == "".join(stopped) and len(stopped) == 1
+
+    def fail(part):
+        raise ValueError(part)
+
+    with pytest.raises(ValueError):
+        translator.translate_stream("the cat sleeps .", fail)
+
+
 def test_an_interrupt_ends_a_call(translator):
     # A shell's background jobs ignore SIGINT, and Python leaves it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)

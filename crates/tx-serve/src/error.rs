@@ -58,6 +58,20 @@ pub enum ServeError {
         /// The problem.
         problem: String,
     },
+    /// The folder of the page that translates in the browser has no page.
+    #[error("`{folder}` is not the folder of the page: it has no `{file}`")]
+    NoPage {
+        /// The folder.
+        folder: PathBuf,
+        /// The missing file.
+        file: &'static str,
+    },
+    /// A model that may be downloaded is not one of the server.
+    #[error("no model has the name `{name}`")]
+    UnknownModel {
+        /// The name.
+        name: String,
+    },
     /// The system cannot start the threads of the server.
     #[error("cannot start the threads of the server")]
     Threads {
@@ -89,6 +103,8 @@ impl ServeError {
             Self::Listen { .. } => {
                 Some("another program may use the port: choose one with `--listen`")
             }
+            Self::NoPage { .. } => Some("build it with `.ci/web build`, or unpack `txmt-VERSION-page.tar.gz` of a release"),
+            Self::UnknownModel { .. } => Some("`--offline-model` is the NAME of `--model NAME=DIR`"),
             Self::NoModel | Self::Read { .. } | Self::Keys { .. } | Self::Threads { .. } => None,
         }
     }

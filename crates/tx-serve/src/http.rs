@@ -12,6 +12,7 @@ mod json;
 mod kserve;
 mod libretranslate;
 mod native;
+mod offline;
 mod openapi;
 mod page;
 mod reply;
@@ -71,6 +72,10 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/metrics", get(health::metrics))
         .merge(page::router())
         .method_not_allowed_fallback(method_not_allowed);
+    let routes = match &service.options.offline {
+        Some(page) => routes.merge(offline::router(page)),
+        None => routes,
+    };
     let admin = Router::new()
         .route("/admin/reload", post(admin::reload))
         .route("/admin/models", post(admin::put))

@@ -38,11 +38,22 @@ pub struct ServerOptions {
     pub trusts_proxy: bool,
     /// Whether the log contains texts.
     pub logs_text: bool,
+    /// Page that translates in the browser.
+    pub offline: Option<OfflinePage>,
     /// Time after SIGTERM in which the server is not ready, but answers requests, so that load
     /// balancers stop sending them.
     pub stop_delay: Duration,
     /// Maximum time to finish requests after a signal to stop.
     pub drain: Duration,
+}
+
+/// A page that translates in the browser, without the server, once it has downloaded a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfflinePage {
+    /// Folder of the page, as `.ci/web` and the releases of tx provide it.
+    pub folder: PathBuf,
+    /// Names of the models that may be downloaded, without a key.
+    pub models: Vec<String>,
 }
 
 /// Origins of cross-origin requests.
@@ -200,9 +211,15 @@ impl ServerOptions {
             public_url: None,
             trusts_proxy: false,
             logs_text: false,
+            offline: None,
             stop_delay: Duration::from_secs(2),
             drain: Duration::from_secs(30),
         }
+    }
+
+    /// Returns `true` if a model may be downloaded.
+    pub(crate) fn offers(&self, model: &str) -> bool {
+        self.offline.as_ref().is_some_and(|page| page.models.iter().any(|name| name == model))
     }
 }
 

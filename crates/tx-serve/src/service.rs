@@ -26,7 +26,7 @@ use crate::{
     limiter::Limiter,
     metrics::{Metrics, Stage},
     model::{Execution, Route},
-    options::{Limits, ServerOptions},
+    options::{Limits, OfflinePage, ServerOptions},
     registry::Registry,
 };
 use groups::{Group, Planned, Source, finish};
@@ -66,8 +66,18 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// If a model or the file of keys cannot be read.
+    /// If a model or the file of keys cannot be read, or the page that translates in the browser is not complete.
     pub fn new(options: ServerOptions) -> Result<Self, ServeError> {
+        if let Some(OfflinePage { folder, models }) = &options.offline {
+            const MODULE: &str = "txmt/txmt.wasm";
+            if !folder.join(MODULE).is_file() {
+                return Err(ServeError::NoPage { folder: folder.clone(), file: MODULE });
+            }
+            let is_known = |name: &&String| options.models.iter().any(|it| it.name == **name);
+            if let Some(name) = models.iter().find(|name| !is_known(name)) {
+                return Err(ServeError::UnknownModel { name: name.clone() });
+            }
+        }
         let keys = options.keys.as_deref().map(Keys::read).transpose()?;
         let Execution { threads, batch_tokens, precision } = options.execution;
         let metrics = Arc::new(Metrics::new());

@@ -1,10 +1,11 @@
 //! Continuation of a text token by token.
 
-use super::{Continuation, Generator, Model, Prompt, ScoredText};
+use super::{Continuation, Generator, Prompt, ScoredText};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
     search::{Request, SearchOptions},
+    text_stream::TextStream,
     tokens::on_one_line,
 };
 
@@ -30,7 +31,8 @@ impl Generator {
         let model = &*self.runner.model;
         model.check(options)?;
         let ids = model.encode_prompt(&prompt)?;
-        let mut stream = Stream::new(model, prompt.text, ids.len());
+        let mut stream =
+            TextStream::new(|found| model.continuation(prompt.text, found, ids.len()));
         let mut failed = None;
         let request = Request { prefix: &ids, ..Request::new(&[], prompt.number) };
         let hypothesis =
@@ -43,7 +45,7 @@ impl Generator {
             return Err(error);
         }
         stream.advance(&hypothesis.ids, true, &mut show)?;
-        let continuation = stream.text;
+        let continuation = stream.into_text();
         let text = on_one_line(format!("{}{continuation}", prompt.text));
         Ok(Continuation {
             text: text.clone(),
@@ -51,54 +53,4 @@ impl Generator {
             unknown: model.unknown_words(prompt.text, &ids)?,
         })
     }
-}
-
-/// Continuation of a prompt that is being generated.
-pub(super) struct Stream<'a> {
-    model: &'a Model,
-    prompt: &'a str,
-    /// Number of ids of the prompt.
-    prompt_ids: usize,
-    /// Decoded continuation whose characters have been passed on.
-    shown: String,
-    /// All parts that were passed on.
-    text: String,
-}
-
-impl<'a> Stream<'a> {
-    /// Creates the empty continuation of `prompt`, which has `prompt_ids` ids.
-    pub(super) fn new(model: &'a Model, prompt: &'a str, prompt_ids: usize) -> Self {
-        Self { model, prompt, prompt_ids, shown: String::new(), text: String::new() }
-    }
-
-    /// Passes on the text that `ids`, of prompt and continuation, add; all of it at the end.
-    pub(super) fn advance(
-        &mut self,
-        ids: &[u32],
-        is_end: bool,
-        show: &mut impl FnMut(&str),
-    ) -> Result<(), InferError> {
-        let decoded = self.model.continuation(self.prompt, ids, self.prompt_ids)?;
-        let stable = if is_end { &decoded } else { settled(&decoded) };
-        if self.shown.starts_with(stable) {
-            return Ok(());
-        }
-        let part = &stable[common_prefix(&self.shown, stable)..];
-        show(part);
-        self.text.push_str(part);
-        self.shown = stable.to_owned();
-        Ok(())
-    }
-}
-
-/// Returns the text without spaces and incomplete characters at its end, which later tokens may
-/// change.
-fn settled(text: &str) -> &str {
-    text.trim_end_matches(|c: char| c.is_whitespace() || c == char::REPLACEMENT_CHARACTER)
-}
-
-/// Returns the number of bytes of the characters that two texts begin with.
-fn common_prefix(a: &str, b: &str) -> usize {
-    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b);
-    same.map(|(c, _)| c.len_utf8()).sum()
 }

@@ -9,7 +9,7 @@ use tx_text::{
 };
 
 use super::*;
-use crate::{Device, fixture, search::Sampling};
+use crate::{Device, fixture, search::Sampling, text_stream::TextStream};
 
 const INPUTS: [&str; 5] = ["The cat", "", "Is the zebra", "(a small", "it's "];
 
@@ -152,7 +152,8 @@ fn incomplete_characters_are_held_back() {
     let ids = generator.tokenizer().encode("é日 x").unwrap();
     let ids: Vec<u32> = ids.into_iter().filter(|id| ![BOS, EOS].contains(id)).collect();
     let mut parts = Vec::new();
-    let mut stream = streaming::Stream::new(&generator.runner.model, "", 0);
+    let model = &generator.runner.model;
+    let mut stream = TextStream::new(|ids: &[u32]| model.continuation("", ids, 0));
     for end in 1..=ids.len() {
         stream.advance(&ids[..end], false, &mut |part: &str| parts.push(part.to_owned())).unwrap();
     }

@@ -76,7 +76,7 @@ impl Sentences {
         Ok(Some(text).filter(|text| !text.text.is_empty()))
     }
 
-    fn translation(
+    pub(super) fn translation(
         &self,
         text: &Text,
         source: &Source,
@@ -117,7 +117,7 @@ impl Sentences {
 
 impl Text {
     /// Request for the translation; `None` if it is canceled.
-    fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
+    pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
         let Self { forced_first, prefix, number, cancellation, .. } = self;
         let (forced_first, cancellation) = (*forced_first, Some(cancellation));
         let request =

@@ -51,6 +51,20 @@ impl Translator {
         pairs: &[(impl AsRef<str>, impl AsRef<str>)],
         first: u64,
     ) -> Result<Vec<TargetScore>, InferError> {
+        self.score_with(pairs, first, &Cancellation::new())
+    }
+
+    /// Same as [`score`](Self::score), until `cancellation` is set.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score`](Self::score); [`InferError::Cancelled`].
+    pub fn score_with(
+        &self,
+        pairs: &[(impl AsRef<str>, impl AsRef<str>)],
+        first: u64,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<TargetScore>, InferError> {
         let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
             let (source, target) = (source.as_ref().trim().into(), target.as_ref().into());
             PairText { source, target, line }
@@ -58,7 +72,7 @@ impl Translator {
         let texts = texts.enumerate().collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
         let task = Pairs { model: self.runner.model.clone() };
-        self.runner.pool.run(task.into(), texts, Cancellation::new(), |ready| {
+        self.runner.pool.run(task.into(), texts, cancellation.child(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
             Ok::<_, InferError>(())
         })?;

@@ -72,6 +72,37 @@ fn a_text_that_is_too_long_is_reported_as_truncated() {
     assert_eq!(truncated, [false, true, true, false, false]);
 }
 
+/// The parts of a stream are the text of greedy search, and the stream ends with its cancellation.
+#[test]
+fn parts_of_a_stream_are_the_translation() {
+    for kind in [TokenizerKind::Word, TokenizerKind::Bpe, TokenizerKind::Character] {
+        let translator = translator(kind);
+        let greedy = SearchOptions { max_repeats: 0, ..SearchOptions::greedy() };
+        let never = Cancellation::new();
+        for text in ["one two three", "five", "", " "] {
+            let expected = translator.translate_batch_with(&[text], &greedy, &never).unwrap();
+            let mut parts = Vec::new();
+            let found = translator
+                .translate_streaming(&Line::new(text, 0), &greedy, &never, |part| {
+                    parts.push(part.to_owned());
+                })
+                .unwrap();
+            assert_eq!(found, expected[0], "{kind:?}");
+            assert_eq!(parts.concat(), found.text, "{kind:?}");
+        }
+        let stopped = Cancellation::new();
+        let mut parts = 0;
+        let line = Line::new("one two three", 0);
+        let found = translator.translate_streaming(&line, &greedy, &stopped, |_| {
+            parts += 1;
+            stopped.cancel();
+        });
+        assert!(matches!(found, Err(InferError::Cancelled)) && parts == 1, "{parts} parts");
+        let found = translator.translate_streaming(&line, &SearchOptions::default(), &never, |_| {});
+        assert!(found.unwrap_err().to_string().contains("one hypothesis"));
+    }
+}
+
 /// A byte tokenizer has a token for each control character.
 #[test]
 fn a_translation_with_any_tokens_is_one_line() {

@@ -103,6 +103,9 @@ class Translator:
     def target_tokenizer(self) -> Tokenizer: ...
     def translate(self, text: str, **options: Any) -> Translation:
         """Translates one text."""
+    def translate_stream(self, text: str, callback: Callable[[str], Any], **options: Any) -> str:
+        """Translates one text by greedy search, calls `callback` with each part as soon as it is generated, and
+        returns the parts. The search stops if the callback returns `False`."""
     def translate_batch(
         self,
         source: Union[list[str], list[list[str]]],

@@ -102,6 +102,7 @@ pub async fn settings(State(service): State<Arc<Service>>) -> Response {
         "suggestions": false,
         "supportedFilesFormat": files::EXTENSIONS,
         "alternativesLimit": service.limits().alternatives,
+        "offline": service.options.offline.is_some(),
     }))
 }
 

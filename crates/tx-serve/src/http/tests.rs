@@ -400,3 +400,4 @@ mod conformance;
 mod detection;
 mod files;
 mod mutated;
+mod offline;

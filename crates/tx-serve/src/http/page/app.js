@@ -213,6 +213,7 @@ try {
   const settings = await api.settings();
   limit = settings.charLimit > 0 ? settings.charLimit : Infinity;
   alternatives = Math.min(settings.alternativesLimit, 3);
+  document.getElementById("offline").hidden = !settings.offline;
   languages = await api.languages();
   source.replaceChildren(option("auto", "Detect language"), ...languages.filter(({ targets }) => targets.length > 0).map(({ code, name }) => option(code, name)));
   if (settings.language.source) source.value = settings.language.source.code;

@@ -1,0 +1,89 @@
+//! The page that translates in the browser, and the models that it may download.
+
+use std::{path::PathBuf, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use tower_http::services::{ServeDir, ServeFile};
+
+use super::reply;
+use crate::{error::ApiError, options::OfflinePage, service::Service};
+
+/// Files of a bundle in a folder.
+const FILES: [&str; 6] = [
+    "config.toml",
+    "provenance.toml",
+    "model.safetensors",
+    "tokenizer.json",
+    "source.tokenizer.json",
+    "target.tokenizer.json",
+];
+
+/// Routes of the page.
+pub fn router(page: &OfflinePage) -> Router<Arc<Service>> {
+    Router::new()
+        .route("/offline/models.json", get(models))
+        .route("/offline/models/{file}", get(archive))
+        .route("/offline/models/{model}/{file}", get(file))
+        .nest_service("/offline", ServeDir::new(&page.folder))
+}
+
+/// `GET /offline/models.json`: the models that may be downloaded.
+async fn models(State(service): State<Arc<Service>>) -> Response {
+    let models = service.registry.models();
+    let offered = models.iter().filter(|model| service.options.offers(&model.name));
+    let entry = |name: &str, is_file: bool| {
+        let end = if is_file { ".tar" } else { "/" };
+        json!({ "name": name, "address": format!("models/{name}{end}") })
+    };
+    let entries = offered.map(|model| entry(&model.name, model.folder().is_file()));
+    reply::json(&entries.collect::<Value>())
+}
+
+/// `GET /offline/models/{model}.tar`: a model in one file.
+async fn archive(
+    State(service): State<Arc<Service>>,
+    Path(file): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let name = file.strip_suffix(".tar").ok_or_else(missing)?;
+    let path = offered(&service, name)?;
+    if path.is_file() { send(path, request).await } else { Err(missing()) }
+}
+
+/// `GET /offline/models/{model}/{file}`: a file of a model in a folder.
+async fn file(
+    State(service): State<Arc<Service>>,
+    Path((model, file)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let folder = offered(&service, &model)?;
+    if !FILES.contains(&&*file) {
+        return Err(missing());
+    }
+    send(folder.join(file), request).await
+}
+
+/// Path of a model that may be downloaded.
+fn offered(service: &Service, name: &str) -> Result<PathBuf, ApiError> {
+    if !service.options.offers(name) {
+        return Err(missing());
+    }
+    let model = service.registry.model(name).map_err(|_| missing())?;
+    Ok(model.folder().to_owned())
+}
+
+async fn send(path: PathBuf, request: Request) -> Result<Response, ApiError> {
+    let Ok(response) = ServeFile::new(path).oneshot(request).await;
+    Ok(response.into_response())
+}
+
+fn missing() -> ApiError {
+    ApiError::NotFound("not found".into())
+}

@@ -7,9 +7,7 @@ use clap::{Args, ValueHint};
 use tracing::Level;
 use tx_cli::log;
 use tx_infer::{Precision, Translator};
-use tx_serve::{
-    Cors, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions,
-};
+use tx_serve::{Cors, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions};
 
 use crate::args::model::with_downloaded;
 
@@ -178,8 +176,7 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     options.documents = limits.max_documents.get();
     options.trusts_proxy = args.trust_proxy;
     options.logs_text = args.log_text;
-    options.offline =
-        args.offline.map(|folder| OfflinePage { folder, models: args.offline_model });
+    options.offline = args.offline.map(|folder| OfflinePage { folder, models: args.offline_model });
     log::start(Level::INFO);
     let server = Server::bind(options)?;
     let address = server.address().context("cannot read the address")?;

@@ -31,8 +31,7 @@ pub(crate) fn stream<T: Send>(
             }
         }
     };
-    let found =
-        interruptible(py, || cancellation.cancel(), || work(&cancellation, &mut pass_on))?;
+    let found = interruptible(py, || cancellation.cancel(), || work(&cancellation, &mut pass_on))?;
     match (raised, found) {
         (Some(error), _) => Err(error),
         (None, Err(InferError::Cancelled)) => Ok(None),

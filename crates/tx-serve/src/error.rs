@@ -103,8 +103,12 @@ impl ServeError {
             Self::Listen { .. } => {
                 Some("another program may use the port: choose one with `--listen`")
             }
-            Self::NoPage { .. } => Some("build it with `.ci/web build`, or unpack `txmt-VERSION-page.tar.gz` of a release"),
-            Self::UnknownModel { .. } => Some("`--offline-model` is the NAME of `--model NAME=DIR`"),
+            Self::NoPage { .. } => Some(
+                "build it with `.ci/web build`, or unpack `txmt-VERSION-page.tar.gz` of a release",
+            ),
+            Self::UnknownModel { .. } => {
+                Some("`--offline-model` is the NAME of `--model NAME=DIR`")
+            }
             Self::NoModel | Self::Read { .. } | Self::Keys { .. } | Self::Threads { .. } => None,
         }
     }

@@ -125,11 +125,6 @@ pub struct ModelInfo {
 }
 
 impl Model {
-    /// Folder or file of the bundle.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Loads a bundle, to be run by `pool`; without `precision`, in that of the bundle.
     ///
     /// # Errors

@@ -31,8 +31,7 @@ impl Generator {
         let model = &*self.runner.model;
         model.check(options)?;
         let ids = model.encode_prompt(&prompt)?;
-        let mut stream =
-            TextStream::new(|found| model.continuation(prompt.text, found, ids.len()));
+        let mut stream = TextStream::new(|found| model.continuation(prompt.text, found, ids.len()));
         let mut failed = None;
         let request = Request { prefix: &ids, ..Request::new(&[], prompt.number) };
         let hypothesis =

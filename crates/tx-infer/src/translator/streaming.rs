@@ -25,7 +25,8 @@ impl Translator {
         let model = self.runner.model.clone();
         model.check(options)?;
         if model.mbr.is_some() {
-            let problems = vec!["`mbr` needs several hypotheses, which a stream does not have".into()];
+            let problems =
+                vec!["`mbr` needs several hypotheses, which a stream does not have".into()];
             return Err(InferError::Search { problems });
         }
         let sentences = Sentences { model: model.clone(), options: options.clone() };

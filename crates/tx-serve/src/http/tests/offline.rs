@@ -26,9 +26,10 @@ fn offering(folder: &tempfile::TempDir, models: &[&str]) -> Arc<Service> {
 async fn the_page_and_the_offered_models_are_served() {
     let folder = page();
     let service = offering(&folder, &["en-it"]);
-    for (path, content_type, body) in
-        [("/offline/", "text/html", "<p>offline"), ("/offline/txmt/txmt.wasm", "application/wasm", "wasm")]
-    {
+    for (path, content_type, body) in [
+        ("/offline/", "text/html", "<p>offline"),
+        ("/offline/txmt/txmt.wasm", "application/wasm", "wasm"),
+    ] {
         let answer = get(&service, path).await;
         assert_eq!((answer.status, &*answer.body), (StatusCode::OK, body), "{path}");
         assert!(answer.headers.contains(content_type), "{path}: {}", answer.headers);

@@ -46,7 +46,7 @@ async function main() {
   const press = (focus) => page.evaluate((focus) => document.querySelector(`[data-focus="${focus}"]`).click(), focus);
   const idle = () => until(() => !document.getElementById("inside").hasAttribute("aria-busy"));
   const target = () => page.$$eval(".texts [data-focus^=step-]", (found) => found.map(({ textContent }) => textContent));
-  const printable = (token) => (token !== "" && token.trim() === "" ? "␣".repeat([...token].length) : token.replaceAll("▁", "_"));
+  const printable = (token) => (token !== "" && token.trim() === "" ? "␣".repeat([...token].length) : token.replaceAll("▁", "_").replaceAll("\uffed", "·"));
 
   await page.goto(address);
   await page.waitForSelector("body[data-ready=true]");

@@ -3,7 +3,7 @@
 //! Lists of numbers are texts: base64 of 32-bit floats, the least significant byte first, so that a page has the
 //! numbers bit by bit.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tx_engine::{Ablation, LayerTrace, Map, StackTrace, Sublayer, SublayerTrace};
 use tx_text::Tokenizer;
@@ -105,5 +105,5 @@ fn sublayer(trace: &SublayerTrace) -> Value {
 
 fn numbers(values: &[f32]) -> Value {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    STANDARD.encode(bytes).into()
+    BASE64.encode(&bytes).into()
 }

@@ -1,4 +1,4 @@
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use data_encoding::BASE64;
 use serde_json::Value;
 
 use super::*;
@@ -143,7 +143,7 @@ fn json_has_the_numbers_bit_by_bit() {
     let found = inside(&translator, GivenTarget::Nothing);
     let json = found.to_json(&translator.tokenizers().target);
     let numbers = |value: &Value| -> Vec<f32> {
-        let bytes = STANDARD.decode(value.as_str().unwrap()).unwrap();
+        let bytes = BASE64.decode(value.as_str().unwrap().as_bytes()).unwrap();
         bytes.chunks_exact(4).map(|it| f32::from_le_bytes(it.try_into().unwrap())).collect()
     };
     let sublayer = &found.trace.decoder.layers[0].sublayers[0];

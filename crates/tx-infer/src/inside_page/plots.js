@@ -29,10 +29,10 @@ export function short(value) {
   return (Math.abs(value) < 10 ? value.toFixed(2) : value.toFixed(1)).replace("-", "−");
 }
 
-/** Printable form of a token. */
+/** Printable form of a token. A dot takes the place of the joiner, to which no space belongs. */
 export function printable(token) {
   if (token !== "" && token.trim() === "") return "␣".repeat([...token].length);
-  return token.replaceAll("▁", "_");
+  return token.replaceAll("▁", "_").replaceAll("\uffed", "·");
 }
 
 /** Colors as red, green and blue, from the style of the page. */

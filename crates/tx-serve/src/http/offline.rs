@@ -5,6 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use axum::{
     Router,
     extract::{Path, Request, State},
+    http::header,
+    middleware,
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -25,6 +27,11 @@ const FILES: [&str; 6] = [
     "target.tokenizer.json",
 ];
 
+/// Policy of the page, which also compiles WebAssembly and can load models of other servers.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; \
+     img-src 'self'; manifest-src 'self'; connect-src 'self' https: blob:; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'";
+
 /// Routes of the page.
 pub fn router(page: &OfflinePage) -> Router<Arc<Service>> {
     Router::new()
@@ -32,6 +39,14 @@ pub fn router(page: &OfflinePage) -> Router<Arc<Service>> {
         .route("/offline/models/{file}", get(archive))
         .route("/offline/models/{model}/{file}", get(file))
         .nest_service("/offline", ServeDir::new(&page.folder))
+        .layer(middleware::map_response(with_policy))
+}
+
+/// Browsers may keep the files, and ask whether they have changed.
+async fn with_policy(mut response: Response) -> Response {
+    reply::set(&mut response, header::CONTENT_SECURITY_POLICY, POLICY);
+    reply::set(&mut response, header::CACHE_CONTROL, "no-cache");
+    response
 }
 
 /// `GET /offline/models.json`: the models that may be downloaded.

@@ -33,6 +33,7 @@ async fn the_page_and_the_offered_models_are_served() {
         let answer = get(&service, path).await;
         assert_eq!((answer.status, &*answer.body), (StatusCode::OK, body), "{path}");
         assert!(answer.headers.contains(content_type), "{path}: {}", answer.headers);
+        assert!(answer.headers.contains("'wasm-unsafe-eval'"), "{path}: {}", answer.headers);
     }
     let models = get(&service, "/offline/models.json").await.json();
     assert_eq!(models, json!([{ "name": "en-it", "address": "models/en-it/" }]));

@@ -1,20 +1,27 @@
 // Keeps the page for use without a network.
 
-const PAGE = "page-1";
+const PAGE = "page-2";
 const FILES = [
   "./", "app.js", "models.js", "style.css", "web.css", "icon.svg", "manifest.webmanifest",
   "inside.html", "inside-app.js", "inside/inside.js", "inside/plots.js", "inside/stages.js", "inside/tours.js", "inside/inside.css",
   "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", "txmt/txmt.wasm",
 ];
 
+/** Models that the site lists; it need not have any. */
+const LIST = "models.json";
+
 self.addEventListener("install", (event) => {
   self.skipWaiting();
-  event.waitUntil(caches.open(PAGE).then((cache) => cache.addAll(FILES)));
+  const keep = async (cache) => {
+    await cache.addAll(FILES);
+    await cache.add(LIST).catch(() => {});
+  };
+  event.waitUntil(caches.open(PAGE).then(keep));
 });
 
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 
-const ADDRESSES = new Set(FILES.map((name) => new URL(name, self.location.href).href));
+const ADDRESSES = new Set([...FILES, LIST].map((name) => new URL(name, self.location.href).href));
 
 // Files of the page: from the network while there is one, so that they belong together.
 self.addEventListener("fetch", (event) => {
@@ -27,7 +34,7 @@ async function answer(request) {
     if (response.ok) await (await caches.open(PAGE)).put(request, response.clone());
     return response;
   } catch (error) {
-    const kept = await caches.match(request, { cacheName: PAGE, ignoreSearch: true });
+    const kept = await caches.match(request, { cacheName: PAGE, ignoreSearch: true, ignoreVary: true });
     if (kept) return kept;
     throw error;
   }

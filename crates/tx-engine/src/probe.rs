@@ -10,7 +10,7 @@ use crate::{
 pub(crate) enum Detail {
     /// Attention weights.
     Weights,
-    /// All.
+    /// All values.
     All,
 }
 

@@ -224,6 +224,8 @@ impl PyTranslator {
         source: &str,
         target: Option<&str>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        // Without NumPy, creating an array panics.
+        py.import("numpy")?;
         let [source, target] = self.pair(py, source, target)?;
         let inner = &self.inner;
         let maps = interruptible(py, || {}, || Attention::of(inner.engine(), source, target))?;

@@ -70,6 +70,29 @@ test("scores and attention", async () => {
   model.close();
 });
 
+const numbers = (text) => new Float32Array(Uint8Array.from(Buffer.from(text, "base64")).buffer);
+
+test("values inside the model are those of its attention and its translation", async () => {
+  const model = await load(join(fixtures, "bundle-v1"));
+  const { source } = expected[0];
+  const inside = await model.inside(source, { beam: 2, nBest: 2 });
+  const { text, translations } = await model.translate(source, { beam: 2, nBest: 2 });
+  assert.equal(inside.hypotheses[0].text, text);
+  assert.deepEqual(inside.hypotheses.map(({ score }) => score), translations.map(({ score }) => score));
+  const { cross } = await model.attention(source);
+  const greedy = await model.inside(source, { beam: 1, nBest: 1 });
+  const attention = greedy.decoder.layers.map((layer) => layer.find(({ kind }) => kind === "cross-attention"));
+  const weights = attention.flatMap(({ weights }) => [...numbers(weights)]);
+  const maps = cross.layers.flat(3);
+  assert.ok(weights.length === maps.length && weights.every((weight, index) => Math.abs(weight - maps[index]) < 1e-6));
+  const changed = await model.inside(source, { ablations: ["cross.1.1", "encoder.1"], prefix: [inside.target.ids[1]] });
+  assert.deepEqual(changed.ablations, ["cross.1.1", "encoder.1"]);
+  assert.equal(changed.target.ids[0], inside.target.ids[1]);
+  assert.deepEqual(changed.encoder.layers[0], []);
+  await assert.rejects(model.inside(source, { ablations: ["cross.9.1"] }), /has no cross\.9\.1/);
+  model.close();
+});
+
 // A weight or an activation is rounded by at most 1/254 of the largest in its column or row.
 test("in int8, a score is close to that in single precision", async () => {
   const pair = [expected[0].source, expected[0].hypotheses[0].text];

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Mutex, PoisonError,
-        mpsc::{RecvTimeoutError, channel},
+        mpsc::{Receiver, RecvTimeoutError, channel},
     },
     thread,
     time::Duration,
@@ -29,7 +29,6 @@ pub(crate) fn interruptible<T: Send>(
 ) -> PyResult<T> {
     thread::scope(|scope| {
         let (sender, receiver) = channel::<()>();
-        // `detach` takes what threads can share.
         let receiver = Mutex::new(receiver);
         let worker = scope.spawn(move || {
             let result = work();
@@ -38,11 +37,7 @@ pub(crate) fn interruptible<T: Send>(
         });
         let mut raised = Ok(());
         loop {
-            let ended = py.detach(|| {
-                let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
-                receiver.recv_timeout(INTERVAL)
-            });
-            match ended {
+            match wait(py, &receiver) {
                 Err(RecvTimeoutError::Timeout) if raised.is_ok() => {
                     raised = py.check_signals();
                     if raised.is_err() {
@@ -56,5 +51,32 @@ pub(crate) fn interruptible<T: Send>(
         let result = py.detach(|| worker.join());
         raised?;
         result.map_err(|_| internal())
+    })
+}
+
+/// Waits for the next message without the lock of the interpreter. `None`: there will be none.
+///
+/// # Errors
+///
+/// The exception of a signal handler.
+pub(crate) fn receive<T: Send>(
+    py: Python<'_>,
+    receiver: &Mutex<Receiver<T>>,
+) -> PyResult<Option<T>> {
+    loop {
+        match wait(py, receiver) {
+            Ok(message) => return Ok(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+        }
+    }
+}
+
+/// Waits for a message until the next check for signals. The receiver is in a lock because `detach` takes what
+/// threads can share.
+fn wait<T: Send>(py: Python<'_>, receiver: &Mutex<Receiver<T>>) -> Result<T, RecvTimeoutError> {
+    py.detach(|| {
+        let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.recv_timeout(INTERVAL)
     })
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::{Mutex, mpsc::channel},
 };
 
 use numpy::{PyArray4, PyArrayMethods};
@@ -10,8 +11,8 @@ use pyo3::{prelude::*, types::PyDict};
 use rayon::prelude::*;
 use tx_catalogue::Store;
 use tx_infer::{
-    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, Hypothesis,
-    InferError, Line, Request, SearchOptions, Shortlist, Tokens, Translator,
+    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, Failure, Hypothesis,
+    InferError, Line, Priority, Request, SearchOptions, Shortlist, Tokens, Translation, Translator,
 };
 use tx_text::{
     Tokenizer,
@@ -19,8 +20,8 @@ use tx_text::{
 };
 
 use crate::{
-    error::{IntoException, invalid},
-    interrupt::interruptible,
+    error::{IntoException, internal, invalid},
+    interrupt::{interruptible, receive},
     options::{Search, device, precision},
     stream::stream,
     tokenizer::PyTokenizer,
@@ -314,15 +315,27 @@ impl PyTranslator {
             Line { prefix, ..Line::new(text, index as u64) }
         });
         let lines: Vec<Line<'_>> = lines.collect();
-        let mut found = Vec::with_capacity(texts.len());
-        let work = || {
-            inner.translate_lines(&lines, options, &cancellation, |ready| {
-                found.extend(ready);
-                Ok::<_, InferError>(())
-            })
+        // The threads of the translator work while this one waits for results and signals.
+        let (sender, receiver) = channel();
+        let receiver = Mutex::new(receiver);
+        let submit = || {
+            let send = move |ready| drop(sender.send(ready));
+            inner.submit(&lines, options, Priority::Interactive, &cancellation, send)
         };
-        let done = interruptible(py, || cancellation.cancel(), work)?;
-        done.map_err(IntoException::into_exception)?;
+        py.detach(submit).map_err(IntoException::into_exception)?;
+        let _stop = CancelOnDrop(cancellation.clone());
+        let mut found = vec![Translation::default(); texts.len()];
+        let mut left = texts.len();
+        while left > 0 {
+            let ready = receive(py, &receiver)?.ok_or_else(internal)?;
+            left = left.saturating_sub(ready.len());
+            for (index, result) in ready {
+                found[index] = result.map_err(|failure| match failure {
+                    Failure::Error(error) => error.into_exception(),
+                    Failure::Panic(_) => internal(),
+                })?;
+            }
+        }
         let tokenizer = &inner.tokenizers().target;
         let translations = found.into_iter().map(|it| {
             let texts: Vec<String> = it.hypotheses.iter().map(|one| one.text.clone()).collect();
@@ -428,6 +441,15 @@ impl PyTranslator {
             true => Err(invalid("a text without words has no attention")),
             false => Ok(pair),
         }
+    }
+}
+
+/// Cancels a call that ends early: by an error or a signal.
+struct CancelOnDrop(Cancellation);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

@@ -1,6 +1,5 @@
 // The page: runs a model on the text that is typed. Text never becomes markup: only `textContent` is set.
 
-import { load } from "./txmt/index.js";
 import * as models from "./models.js";
 
 const DELAY = 300;
@@ -44,26 +43,20 @@ async function open(entry) {
   model = null;
   text.disabled = true;
   find("remove").disabled = true;
-  const progress = find("progress");
   try {
     say(`Loading ${entry.name}…`);
-    const bytes = await models.bytes(entry, (received, total) => {
-      progress.hidden = false;
-      if (total) progress.value = received / total;
-    });
-    const start = performance.now();
-    model = await load(bytes);
+    const opened = await models.open(entry, find("progress"));
+    model = opened.model;
     localStorage.setItem("chosen", entry.name);
     const { task, precision, config, vocabulary } = model.description;
     const layers = [config.encoder_layers, config.decoder_layers].filter(Boolean).join(" + ");
-    say(`${task}, ${layers} layers of ${config.d_model}, ${vocabulary[1]} tokens, ${precision}; opened in ${milliseconds(start)}`);
+    say(`${task}, ${layers} layers of ${config.d_model}, ${vocabulary[1]} tokens, ${precision}; opened in ${opened.milliseconds} ms`);
     arrange();
     text.disabled = false;
     changed(0);
   } catch (error) {
     say(error.message, true);
   } finally {
-    progress.hidden = true;
     find("remove").disabled = false;
   }
 }
@@ -72,23 +65,7 @@ async function open(entry) {
 function arrange() {
   const { task, description } = model;
   find("languages").hidden = !description.languages;
-  if (description.languages) {
-    const names = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
-    const name = (code) => {
-      try {
-        return names.of(code.replace("_", "-"));
-      } catch {
-        return code;
-      }
-    };
-    const fill = (box, codes, chosen) => {
-      box.replaceChildren(...codes.map((code) => element("option", name(code), { value: code })));
-      if (chosen) box.value = chosen;
-    };
-    const { source: from, target: to, default_source, default_target } = description.languages;
-    fill(source, from, default_source);
-    fill(target, to, default_target);
-  }
+  if (description.languages) models.fillLanguages(description.languages, source, target);
   beam.parentElement.hidden = task !== "translate";
   run.hidden = task !== "generate";
   text.placeholder = task === "fill-mask" ? `Type a text with ${MASK}` : "Type or paste text";

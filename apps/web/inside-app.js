@@ -1,6 +1,5 @@
 // The page that shows a model from inside: runs it on the text that is typed.
 
-import { load } from "./txmt/index.js";
 import { show } from "./inside/inside.js";
 import * as models from "./models.js";
 
@@ -24,22 +23,13 @@ function say(message, isError = false) {
   status.classList.toggle("error", isError);
 }
 
-function option(name, value) {
-  return Object.assign(document.createElement("option"), { textContent: name, value });
-}
-
 async function open(entry) {
   model?.close();
   model = null;
   text.disabled = true;
-  const progress = find("progress");
   try {
     say(`Loading ${entry.name}…`);
-    const bytes = await models.bytes(entry, (received, total) => {
-      progress.hidden = false;
-      if (total) progress.value = received / total;
-    });
-    const opened = await load(bytes);
+    const { model: opened } = await models.open(entry, find("progress"));
     if (opened.task !== "translate") {
       opened.close();
       throw new Error(`${entry.name} does not translate; this page shows translation.`);
@@ -48,20 +38,13 @@ async function open(entry) {
     localStorage.setItem("inside-model", entry.name);
     const { languages } = model.description;
     find("languages").hidden = !languages;
-    if (languages) {
-      source.replaceChildren(...languages.source.map((code) => option(code, code)));
-      target.replaceChildren(...languages.target.map((code) => option(code, code)));
-      if (languages.default_source) source.value = languages.default_source;
-      if (languages.default_target) target.value = languages.default_target;
-    }
+    if (languages) models.fillLanguages(languages, source, target);
     if (entry.text && (text.value === "" || entries.some((it) => it.text === text.value))) text.value = entry.text;
     text.disabled = false;
     changes = { ablations: [], prefix: [] };
     await run();
   } catch (error) {
     say(error.message, true);
-  } finally {
-    progress.hidden = true;
   }
 }
 
@@ -112,7 +95,7 @@ reset.addEventListener("click", () => {
 });
 
 entries = await models.list();
-select.replaceChildren(...entries.map(({ name }, index) => option(name, String(index))));
+select.replaceChildren(...entries.map(({ name }, index) => new Option(name, String(index))));
 if (entries.length === 0) {
   say("Open a model on the page “Translate” first.");
 } else {

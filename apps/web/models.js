@@ -1,6 +1,6 @@
 // Models of the page: those that the site lists, and those that a user has opened, which are kept.
 
-import { files } from "./txmt/index.js";
+import { files, load } from "./txmt/index.js";
 
 const KEPT = "models";
 const NAMES = "model-names";
@@ -24,8 +24,41 @@ async function listed() {
   }
 }
 
+/** Opens a model, and shows its download in the element `progress`. Returns also the time after the download. */
+export async function open(entry, progress) {
+  try {
+    const content = await bytes(entry, (received, total) => {
+      progress.hidden = false;
+      if (total) progress.value = received / total;
+    });
+    const start = performance.now();
+    const model = await load(content);
+    return { model, milliseconds: Math.round(performance.now() - start) };
+  } finally {
+    progress.hidden = true;
+  }
+}
+
+/** Fills the lists of the languages of a multilingual model, and chooses its defaults. */
+export function fillLanguages(languages, source, target) {
+  const names = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
+  const name = (code) => {
+    try {
+      return names.of(code.replace("_", "-"));
+    } catch {
+      return code;
+    }
+  };
+  const fill = (box, codes, chosen) => {
+    box.replaceChildren(...codes.map((code) => new Option(name(code), code)));
+    if (chosen) box.value = chosen;
+  };
+  fill(source, languages.source, languages.default_source);
+  fill(target, languages.target, languages.default_target);
+}
+
 /** Bytes of a model. A listed model is kept once it was downloaded. */
-export async function bytes({ name, address, isKept }, onProgress) {
+async function bytes({ name, address, isKept }, onProgress) {
   const cache = await caches.open(KEPT);
   const key = isKept ? keptAt(name) : new URL(address, document.baseURI).href;
   const found = await cache.match(key);

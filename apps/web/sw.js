@@ -1,9 +1,9 @@
 // Keeps the page for use without a network.
 
-const PAGE = "page-2";
+const PAGE = "page-3";
 const FILES = [
   "./", "app.js", "models.js", "style.css", "web.css", "icon.svg", "manifest.webmanifest",
-  "inside.html", "inside-app.js", "inside/inside.js", "inside/plots.js", "inside/stages.js", "inside/tours.js", "inside/inside.css",
+  "inside.html", "inside-app.js", "inside/inside.js", "inside/beam.js", "inside/plots.js", "inside/stages.js", "inside/tours.js", "inside/inside.css",
   "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", "txmt/txmt.wasm",
 ];
 

@@ -209,6 +209,7 @@ async function main() {
   await page.waitForSelector("body[data-ready=true]");
 
   model.close();
+  fs.rmSync(path.dirname(LIST), { recursive: true });
   const others = faults.filter((fault) => !/404|Failed to load resource/.test(fault));
   assert.deepEqual(others, []);
   await browser.close();

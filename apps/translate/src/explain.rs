@@ -288,6 +288,10 @@ fn write_inside(args: &InsideArgs) -> anyhow::Result<()> {
     if args.target.is_some() && !args.search.is_default() {
         return Err(Usage::new("`--target` conflicts with search options").into());
     }
+    if args.search.mbr.is_some() {
+        let problem = "`--mbr` conflicts with `explain inside`, which shows the beam search";
+        return Err(Usage::new(problem).into());
+    }
     let bundle = Bundle::open_for_model(&args.model.model)?;
     let kind = bundle.task.kind();
     if kind != TaskKind::Translate {

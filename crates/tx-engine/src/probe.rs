@@ -114,10 +114,9 @@ impl Probe {
 
     /// Records values of the sub-layer, if all are recorded.
     pub(crate) fn record(&mut self, record: impl FnOnce(&mut SublayerTrace)) {
-        if self.records_all()
-            && let Some(recording) = &mut self.recording
-        {
-            record(recording.sublayer(self.place));
+        let place = self.place;
+        if let Some(recording) = self.recording_all() {
+            record(recording.sublayer(place));
         }
     }
 
@@ -175,11 +174,15 @@ impl Probe {
     }
 
     fn record_stack(&mut self, record: impl FnOnce(&mut StackTrace)) {
-        if self.records_all()
-            && let Some(recording) = &mut self.recording
-        {
-            record(recording.stack(self.place.stack));
+        let stack = self.place.stack;
+        if let Some(recording) = self.recording_all() {
+            record(recording.stack(stack));
         }
+    }
+
+    /// The recording, if it is of all values.
+    fn recording_all(&mut self) -> Option<&mut Recording> {
+        self.recording.as_mut().filter(|recording| recording.detail == Detail::All)
     }
 }
 

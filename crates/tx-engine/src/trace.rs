@@ -164,8 +164,8 @@ impl PackedTransformer {
     }
 
     /// Computes all values inside the model for one pair, with parts of it [turned off](Ablation); the decoder reads
-    /// `target`, which begins with its first input. Returns also the logits of the token after each of `target`,
-    /// `[T, target vocabulary]`.
+    /// `target`, which begins with its first input. `logits` receives those of the token after each of `target`,
+    /// `[target vocabulary]`.
     ///
     /// # Panics
     ///
@@ -175,11 +175,14 @@ impl PackedTransformer {
         source: &[u32],
         target: &[u32],
         ablations: &[Ablation],
-    ) -> (Trace, Vec<f32>) {
+        mut logits: impl FnMut(&[f32]),
+    ) -> Trace {
         let probe = Probe::recording(Detail::All, source.len(), target.len(), ablations);
         let mut decoding = self.start_with(&[source], probe);
-        let logits = target.iter().flat_map(|&token| decoding.step_logits(&[token])).collect();
-        (decoding.into_trace(), logits)
+        for &token in target {
+            logits(&decoding.step_logits(&[token]));
+        }
+        decoding.into_trace()
     }
 }
 

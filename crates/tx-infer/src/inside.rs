@@ -130,15 +130,19 @@ impl Translator {
         let tokens = target.ids.iter().copied().zip(target.tokens.iter().cloned());
         let input: Vec<(u32, String)> = std::iter::once(start).chain(tokens.take(read)).collect();
         let ids: Vec<u32> = input.iter().map(|(id, _)| *id).collect();
-        let (trace, logits) = model.trace(&source.ids, &ids, engine.ablations());
-        let rows = logits.chunks_exact(model.target_vocabulary());
-        let steps = rows
-            .zip(&target.ids)
-            .map(|(logits, &chosen)| OutputStep::new(&logits[..vocabulary], chosen));
+        let (mut steps, mut is_finite) = (Vec::with_capacity(ids.len()), true);
+        let trace = model.trace(&source.ids, &ids, engine.ablations(), |logits| {
+            let step = OutputStep::new(&logits[..vocabulary], target.ids[steps.len()]);
+            is_finite &= step.candidates.iter().all(|it| !it.log_probability.is_nan());
+            steps.push(step);
+        });
+        if !is_finite {
+            return Err(InferError::NotFinite { line: 1 });
+        }
         Ok(Inside {
             config: self.config().clone(),
             language_token: texts.forced_first()?.is_some(),
-            steps: steps.collect(),
+            steps,
             ablations: engine.ablations().to_vec(),
             source,
             target,

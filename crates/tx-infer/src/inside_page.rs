@@ -13,8 +13,9 @@ use crate::{
 };
 
 /// Modules of the page, each before those that import it.
-const MODULES: [&str; 4] = [
+const MODULES: [&str; 5] = [
     include_str!("inside_page/plots.js"),
+    include_str!("inside_page/beam.js"),
     include_str!("inside_page/stages.js"),
     include_str!("inside_page/tours.js"),
     include_str!("inside_page/inside.js"),

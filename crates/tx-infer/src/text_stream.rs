@@ -1,6 +1,10 @@
 //! Text that is generated token by token.
 
-use crate::error::InferError;
+use crate::{
+    cancellation::Cancellation,
+    error::InferError,
+    search::{Engine, Hypothesis, Request, SearchOptions},
+};
 
 /// Text that is being generated. `decode` returns the text of the ids so far.
 pub(crate) struct TextStream<D> {
@@ -36,9 +40,26 @@ impl<D: Fn(&[u32]) -> Result<String, InferError>> TextStream<D> {
         Ok(())
     }
 
-    /// Returns all parts that were passed on.
-    pub(crate) fn into_text(self) -> String {
-        self.text
+    /// Finds one target by [`Engine::search_streaming`], and passes its parts on. Returns also all parts.
+    pub(crate) fn search(
+        mut self,
+        engine: &Engine,
+        request: Request<'_>,
+        options: &SearchOptions,
+        cancellation: &Cancellation,
+        mut show: impl FnMut(&str),
+    ) -> Result<(Hypothesis, String), InferError> {
+        let mut failed = None;
+        let hypothesis = engine.search_streaming(request, options, cancellation, &mut |ids| {
+            if failed.is_none() {
+                failed = self.advance(ids, false, &mut show).err();
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        self.advance(&hypothesis.ids, true, &mut show)?;
+        Ok((hypothesis, self.text))
     }
 }
 

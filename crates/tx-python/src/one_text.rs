@@ -137,15 +137,11 @@ impl PyGenerator {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let options: SearchOptions = Search::of(options)?.apply(self.inner.options());
-        let mut text = prompt.clone();
-        let found = stream(py, &callback, |cancellation, pass_on| {
+        let (parts, found) = stream(py, &callback, |cancellation, pass_on| {
             let prompt = Prompt { text: &prompt, number: 0 };
-            self.inner.continue_streaming(prompt, &options, cancellation, |part| {
-                text += part;
-                pass_on(part);
-            })
+            self.inner.continue_streaming(prompt, &options, cancellation, pass_on)
         })?;
-        Ok(found.map_or(text, |found| found.text))
+        Ok(found.map_or_else(|| prompt + &parts, |found| found.text))
     }
 }
 

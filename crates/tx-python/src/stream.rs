@@ -6,7 +6,7 @@ use tx_infer::{Cancellation, InferError};
 use crate::{error::IntoException, interrupt::interruptible};
 
 /// Runs `work`, and calls `callback` with each part that it passes on, until the work ends or the callback returns
-/// `False`; `None` is returned then.
+/// `False`. Returns the parts that the callback has received, and the result of the work; `None` if it was stopped.
 ///
 /// # Errors
 ///
@@ -15,13 +15,14 @@ pub(crate) fn stream<T: Send>(
     py: Python<'_>,
     callback: &Py<PyAny>,
     work: impl FnOnce(&Cancellation, &mut dyn FnMut(&str)) -> Result<T, InferError> + Send,
-) -> PyResult<Option<T>> {
+) -> PyResult<(String, Option<T>)> {
     let cancellation = Cancellation::new();
-    let mut raised = None;
+    let (mut parts, mut raised) = (String::new(), None);
     let mut pass_on = |part: &str| {
         if cancellation.is_cancelled() {
             return;
         }
+        parts += part;
         match Python::attach(|py| callback.call1(py, (part,))?.extract(py).or(Ok(true))) {
             Ok(true) => {}
             Ok(false) => cancellation.cancel(),
@@ -34,7 +35,9 @@ pub(crate) fn stream<T: Send>(
     let found = interruptible(py, || cancellation.cancel(), || work(&cancellation, &mut pass_on))?;
     match (raised, found) {
         (Some(error), _) => Err(error),
-        (None, Err(InferError::Cancelled)) => Ok(None),
-        (None, found) => found.map(Some).map_err(IntoException::into_exception),
+        (None, Err(InferError::Cancelled)) => Ok((parts, None)),
+        (None, found) => {
+            found.map(|found| (parts, Some(found))).map_err(IntoException::into_exception)
+        }
     }
 }

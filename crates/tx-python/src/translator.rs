@@ -154,14 +154,11 @@ impl PyTranslator {
     ) -> PyResult<String> {
         let greedy = self.inner.options().clone().with_one_hypothesis();
         let options = Search::of(options)?.apply(&greedy);
-        let mut found = String::new();
-        stream(py, &callback, |cancellation, pass_on| {
-            self.inner.translate_streaming(&Line::new(&text, 0), &options, cancellation, |part| {
-                found += part;
-                pass_on(part);
-            })
+        let (parts, _) = stream(py, &callback, |cancellation, pass_on| {
+            let line = Line::new(&text, 0);
+            self.inner.translate_streaming(&line, &options, cancellation, pass_on)
         })?;
-        Ok(found)
+        Ok(parts)
     }
 
     #[pyo3(signature = (source, target_prefix = None, **options))]

@@ -84,5 +84,6 @@ fn the_values_inside_a_model_are_written_as_a_page_or_json() {
     inside(&["--out", &json, "--ablate", "cross.1"]).failed(2, &["`cross.1`", "`cross.2.4`"]);
     inside(&["--out", "a.svg"]).failed(2, &["`a.svg`", ".html or .json"]);
     inside(&["--out", &json, "--sample"]).failed(2, &["`sampling` has no beam"]);
+    inside(&["--out", &json, "--mbr", "chrf"]).failed(2, &["`--mbr` conflicts"]);
     inside(&["--out", &json, "--target", "b", "--beam", "2"]).failed(2, &["`--target` conflicts"]);
 }

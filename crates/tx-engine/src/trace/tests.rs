@@ -62,6 +62,13 @@ fn packed(config: &ModelConfig) -> PackedTransformer {
     PackedTransformer::pack(config, VOCAB, &weights(config)).unwrap()
 }
 
+/// Values inside the model, and the logits of all steps.
+fn trace(model: &PackedTransformer, ablations: &[Ablation]) -> (Trace, Vec<f32>) {
+    let mut logits = Vec::new();
+    let trace = model.trace(&SOURCE, &TARGET, ablations, |step| logits.extend_from_slice(step));
+    (trace, logits)
+}
+
 fn steps(model: &PackedTransformer, ablations: &[Ablation]) -> Vec<f32> {
     let mut decoding = model.start_ablated(&[&SOURCE], ablations);
     TARGET.iter().flat_map(|&token| decoding.step_logits(&[token])).collect()
@@ -79,7 +86,7 @@ fn assert_near(found: &[f32], expected: &[f32], name: &str) {
 fn recording_does_not_change_the_logits() {
     for config in configs() {
         let model = packed(&config);
-        let (_, logits) = model.trace(&SOURCE, &TARGET, &[]);
+        let (_, logits) = trace(&model, &[]);
         assert_eq!(logits, steps(&model, &[]), "{config:?}");
     }
 }
@@ -88,7 +95,7 @@ fn recording_does_not_change_the_logits() {
 #[test]
 fn weights_are_the_softmax_of_scores_and_the_context_is_the_mean_of_values() {
     for config in configs() {
-        let (trace, _) = packed(&config).trace(&SOURCE, &TARGET, &[]);
+        let (trace, _) = trace(&packed(&config), &[]);
         let d_head = config.d_model / config.n_heads;
         let mut checked = 0;
         for (stack, len) in [(&trace.encoder, SOURCE.len()), (&trace.decoder, TARGET.len())] {
@@ -141,7 +148,7 @@ fn weights_are_the_softmax_of_scores_and_the_context_is_the_mean_of_values() {
 #[test]
 fn residuals_add_the_outputs_to_the_embeddings() {
     let config = config();
-    let (trace, _) = packed(&config).trace(&SOURCE, &TARGET, &[]);
+    let (trace, _) = trace(&packed(&config), &[]);
     for stack in [trace.encoder, trace.decoder] {
         assert_eq!(stack.output.len(), stack.embeddings.len());
         let positions = stack.positions.iter().zip(&stack.embeddings);
@@ -177,7 +184,7 @@ fn a_head_that_is_turned_off_contributes_nothing() {
             let found = steps(&model, &[ablation]);
             assert_near(&found, &steps(&expected, &[]), part);
             assert_ne!(found, steps(&model, &[]), "{part}");
-            assert_eq!(model.trace(&SOURCE, &TARGET, &[ablation]).1, found, "{part}");
+            assert_eq!(trace(&model, &[ablation]).1, found, "{part}");
         }
     }
 }
@@ -202,7 +209,7 @@ fn a_layer_that_is_turned_off_passes_its_input_on() {
         let ablation = part.parse().unwrap();
         let model = packed(&config);
         assert_eq!(steps(&model, &[ablation]), steps(&expected, &[]), "{part}");
-        let (trace, _) = model.trace(&SOURCE, &TARGET, &[ablation]);
+        let (trace, _) = trace(&model, &[ablation]);
         let layers = if stack == "encoder" { trace.encoder.layers } else { trace.decoder.layers };
         assert!(layers[0].sublayers.is_empty() && !layers[1].sublayers.is_empty());
     }

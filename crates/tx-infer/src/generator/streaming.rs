@@ -26,25 +26,15 @@ impl Generator {
         prompt: Prompt<'_>,
         options: &SearchOptions,
         cancellation: &Cancellation,
-        mut show: impl FnMut(&str),
+        show: impl FnMut(&str),
     ) -> Result<Continuation, InferError> {
         let model = &*self.runner.model;
         model.check(options)?;
         let ids = model.encode_prompt(&prompt)?;
-        let mut stream = TextStream::new(|found| model.continuation(prompt.text, found, ids.len()));
-        let mut failed = None;
+        let stream = TextStream::new(|found| model.continuation(prompt.text, found, ids.len()));
         let request = Request { prefix: &ids, ..Request::new(&[], prompt.number) };
-        let hypothesis =
-            model.engine.search_streaming(request, options, cancellation, &mut |ids| {
-                if failed.is_none() {
-                    failed = stream.advance(ids, false, &mut show).err();
-                }
-            })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        stream.advance(&hypothesis.ids, true, &mut show)?;
-        let continuation = stream.into_text();
+        let (hypothesis, continuation) =
+            stream.search(&model.engine, request, options, cancellation, show)?;
         let text = on_one_line(format!("{}{continuation}", prompt.text));
         Ok(Continuation {
             text: text.clone(),

@@ -20,7 +20,7 @@ impl Translator {
         line: &Line<'_>,
         options: &SearchOptions,
         cancellation: &Cancellation,
-        mut show: impl FnMut(&str),
+        show: impl FnMut(&str),
     ) -> Result<Translation, InferError> {
         let model = self.runner.model.clone();
         model.check(options)?;
@@ -35,18 +35,8 @@ impl Translator {
         };
         let source = sentences.encode(&text)?;
         let request = text.request(&source).ok_or(InferError::Cancelled)?;
-        let mut stream = TextStream::new(|ids: &[u32]| model.texts.decode(ids));
-        let mut failed = None;
-        let hypothesis =
-            model.engine.search_streaming(request, options, cancellation, &mut |ids| {
-                if failed.is_none() {
-                    failed = stream.advance(ids, false, &mut show).err();
-                }
-            })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        stream.advance(&hypothesis.ids, true, &mut show)?;
+        let stream = TextStream::new(|ids: &[u32]| model.texts.decode(ids));
+        let (hypothesis, _) = stream.search(&model.engine, request, options, cancellation, show)?;
         sentences.translation(&text, &source, vec![hypothesis], Vec::new())
     }
 }

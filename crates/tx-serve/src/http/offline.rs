@@ -1,6 +1,6 @@
 //! The page that translates in the browser, and the models that it may download.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
@@ -36,8 +36,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; 
 pub fn router(page: &OfflinePage) -> Router<Arc<Service>> {
     Router::new()
         .route("/offline/models.json", get(models))
-        .route("/offline/models/{file}", get(archive))
-        .route("/offline/models/{model}/{file}", get(file))
+        .route("/offline/served/{file}", get(archive))
+        .route("/offline/served/{model}/{file}", get(file))
         .nest_service("/offline", ServeDir::new(&page.folder))
         .layer(middleware::map_response(with_policy))
 }
@@ -49,19 +49,22 @@ async fn with_policy(mut response: Response) -> Response {
     response
 }
 
-/// `GET /offline/models.json`: the models that may be downloaded.
+/// `GET /offline/models.json`: the models that may be downloaded, after those that the page contains.
 async fn models(State(service): State<Arc<Service>>) -> Response {
+    let own = service.options.offline.as_ref().map(|page| page.folder.join("models.json"));
+    let own = own.and_then(|path| fs::read(path).ok());
+    let own = own.and_then(|list| serde_json::from_slice::<Vec<Value>>(&list).ok());
     let models = service.registry.models();
     let offered = models.iter().filter(|model| service.options.offers(&model.name));
     let entry = |name: &str, is_file: bool| {
         let end = if is_file { ".tar" } else { "/" };
-        json!({ "name": name, "address": format!("models/{name}{end}") })
+        json!({ "name": name, "address": format!("served/{name}{end}") })
     };
     let entries = offered.map(|model| entry(&model.name, model.folder().is_file()));
-    reply::json(&entries.collect::<Value>())
+    reply::json(&own.into_iter().flatten().chain(entries).collect::<Value>())
 }
 
-/// `GET /offline/models/{model}.tar`: a model in one file.
+/// `GET /offline/served/{model}.tar`: a model in one file.
 async fn archive(
     State(service): State<Arc<Service>>,
     Path(file): Path<String>,
@@ -72,7 +75,7 @@ async fn archive(
     if path.is_file() { send(path, request).await } else { Err(missing()) }
 }
 
-/// `GET /offline/models/{model}/{file}`: a file of a model in a folder.
+/// `GET /offline/served/{model}/{file}`: a file of a model in a folder.
 async fn file(
     State(service): State<Arc<Service>>,
     Path((model, file)): Path<(String, String)>,

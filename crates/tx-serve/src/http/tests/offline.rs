@@ -36,8 +36,16 @@ async fn the_page_and_the_offered_models_are_served() {
         assert!(answer.headers.contains("'wasm-unsafe-eval'"), "{path}: {}", answer.headers);
     }
     let models = get(&service, "/offline/models.json").await.json();
-    assert_eq!(models, json!([{ "name": "en-it", "address": "models/en-it/" }]));
-    let config = get(&service, "/offline/models/en-it/config.toml").await;
+    assert_eq!(models, json!([{ "name": "en-it", "address": "served/en-it/" }]));
+    let own = r#"[{"name": "small", "address": "models/small.tar"}]"#;
+    fs::create_dir(folder.path().join("page/models")).unwrap();
+    fs::write(folder.path().join("page/models.json"), own).unwrap();
+    fs::write(folder.path().join("page/models/small.tar"), "small").unwrap();
+    let models = get(&service, "/offline/models.json").await.json();
+    let names = [&models[0]["name"], &models[1]["name"]];
+    assert_eq!((names, models.as_array().unwrap().len()), ([&json!("small"), &json!("en-it")], 2));
+    assert_eq!(get(&service, "/offline/models/small.tar").await.body, "small");
+    let config = get(&service, "/offline/served/en-it/config.toml").await;
     assert_eq!(config.body, fs::read_to_string(fixture::folder().join("config.toml")).unwrap());
     assert_eq!(get(&service, "/frontend/settings").await.json()["offline"], true);
     assert_eq!(get(&shared(), "/frontend/settings").await.json()["offline"], false);
@@ -50,12 +58,12 @@ async fn nothing_else_is_served() {
     let service = offering(&folder, &["en-it"]);
     fs::write(folder.path().join("page/other.txt"), "other").unwrap();
     for path in [
-        "/offline/models/it-fr/config.toml",
-        "/offline/models/it-fr.tar",
-        "/offline/models/en-it.tar",
-        "/offline/models/en-it/other.txt",
-        "/offline/models/en-it/..%2fconfig.toml",
-        "/offline/models/..%2f..%2fsecret/config.toml",
+        "/offline/served/it-fr/config.toml",
+        "/offline/served/it-fr.tar",
+        "/offline/served/en-it.tar",
+        "/offline/served/en-it/other.txt",
+        "/offline/served/en-it/..%2fconfig.toml",
+        "/offline/served/..%2f..%2fsecret/config.toml",
         "/offline/../secret",
         "/offline/..%2fsecret",
         "/offline/%2e%2e/secret",

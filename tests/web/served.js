@@ -40,7 +40,9 @@ async function main() {
   await page.waitForSelector("body[data-ready=true]");
   await Promise.all([page.waitForNavigation(), page.click("#offline")]);
   await page.waitForSelector("body[data-ready=true]");
-  await page.select("#model", "0");
+  // The page can have models of its own.
+  const number = await page.$$eval("#model option", (found) => found.find(({ textContent }) => textContent === "en-it").value);
+  await page.select("#model", number);
   await until(() => document.getElementById("status").textContent.includes("translate, 1 + 2 layers"));
   const type = async (text) => {
     await page.$eval("#text", (box, text) => { box.value = text; box.dispatchEvent(new Event("input")); }, text);

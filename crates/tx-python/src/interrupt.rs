@@ -64,10 +64,13 @@ pub(crate) fn receive<T: Send>(
     receiver: &Mutex<Receiver<T>>,
 ) -> PyResult<Option<T>> {
     loop {
-        match wait(py, receiver) {
+        let message = wait(py, receiver);
+        // Also after a message: as long as they arrive quickly, there is no timeout.
+        py.check_signals()?;
+        match message {
             Ok(message) => return Ok(Some(message)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
 }

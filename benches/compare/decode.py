@@ -9,11 +9,15 @@ so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 s
 with a beam of 5.
 
 CTranslate2 runs in single precision, int8, and the types that combine int8 and bf16, with
-(inter_threads, intra_threads) of (1, 1), (1, 2) and (2, 1); the fastest is reported. tx runs in single
-precision and int8; its int8 is compared with the fastest reduced type of CTranslate2. PATH is the program
-`translate`, whose command `bench` runs with one thread and with all cores; the fastest is reported too.
-Every measurement has its own process: rss_mb is its peak memory, rss_imported_mb the memory of Python and the library before the model is
-opened. Prints JSON lines, and with --table a Markdown table instead.
+(inter_threads, intra_threads) of (1, 1), (1, 2) and (2, 1). tx runs in single precision and int8, with one
+thread and with all cores; PATH is the program `translate`, whose command `bench` measures. For each cell, all of
+them alternate in each round, and the table has the medians of the fastest setting of each program. The int8 of tx
+is compared with the fastest reduced type of CTranslate2. Every measurement has its own process: rss_mb is its
+peak memory, rss_imported_mb the memory of Python and the library before the model is opened. Prints JSON
+lines, and with --table a Markdown table instead.
+
+--level limits the instructions of both programs and of their libraries, so that one machine measures older ones.
+In single precision, tx uses the widest vectors of the CPU at each level.
 """
 
 import argparse
@@ -34,6 +38,14 @@ TYPES = ["float32", "int8", "int8_bfloat16", "bfloat16"]
 PRECISIONS = {"float32": "f32", "int8": "int8"}
 THREADS = [(1, 1), (1, 2), (2, 1)]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+# Instructions of both programs by level: variables of tx, CTranslate2, oneDNN and MKL.
+LEVELS = {
+    "avx2": {"TX_MAX_INSTRUCTIONS": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx512-vnni": {"TX_MAX_INSTRUCTIONS": "avx512-vnni", "CT2_FORCE_CPU_ISA": "AVX512",
+                    "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E1"},
+    "all": {},
+}
 SENTENCES = {1: 16, 32: 64}
 BEAMS = [1, 5]
 SOURCE_TOKENS, TARGET_TOKENS = 20, 25
@@ -74,14 +86,28 @@ def measure(folder, kind, batch, beam, inter, intra, rounds):
                 rss_imported_mb=imported, version=ctranslate2.__version__)
 
 
-def in_a_process(translate, models, cell, threads, rounds):
+def in_ctranslate2(translate, models, cell, threads, level, rounds=3):
+    """Measurement of CTranslate2."""
     model, kind, batch, beam = cell
     inter, intra = threads
     twin = exported(translate, models, model)
     (record,) = ask([sys.executable, __file__, "--here", str(twin), kind, str(batch), str(beam),
-                     str(inter), str(intra), str(rounds)])
+                     str(inter), str(intra), str(rounds)], LEVELS[level])
     return dict(program="ctranslate2", model=model, type=kind, batch=batch, beam=beam,
                 inter=inter, intra=intra) | record
+
+
+def in_tx(translate, models, cell, threads, level, rounds=3):
+    """Measurement of the program `translate`."""
+    model, kind, batch, beam = cell
+    (report,) = ask([
+        translate, "bench", "--model", Path(models) / model, "--device", "cpu",
+        "--beam", str(beam), "--batch", str(batch), "--sentences", str(SENTENCES[batch]),
+        "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
+        "--precision", PRECISIONS[kind], "--threads", str(threads), "--rounds", str(rounds),
+        "--json"], LEVELS[level])
+    return dict(program="tx", model=model, type=kind, batch=batch, beam=beam, threads=threads,
+                tokens_per_second=report["tokens_per_second"], rss_mb=report["peak_megabytes"])
 
 
 def exported(translate, models, model):
@@ -94,46 +120,35 @@ def exported(translate, models, model):
     return twin
 
 
-def best_threads(translate, models, wanted, rounds):
-    """The fastest of THREADS for each cell, and all measurements."""
-    best, records = {}, []
-    for cell in wanted:
-        found = [in_a_process(translate, models, cell, threads, rounds) for threads in THREADS]
-        records += found
-        fastest = max(found, key=lambda record: record["tokens_per_second"])
-        best[cell] = fastest["inter"], fastest["intra"]
-        say(f"{cell}: {fastest['tokens_per_second']:.0f} tokens/s with {best[cell]} threads")
-    return best, records
-
-
-def run_tx(translate, models, names, types=("float32", "int8"), rounds=5):
-    """Measurements of the program `translate`, each in its own process."""
+def compare(translate, models, wanted, rounds, level="all"):
+    """Measurements of both programs, which alternate in each round: medians for each setting."""
     records = []
-    types = [kind for kind in types if kind in PRECISIONS]
-    for model, kind, batch, beam in itertools.product(names, types, SENTENCES, BEAMS):
-        for threads in sorted({1, CORES}):
-            (report,) = ask([
-                translate, "bench", "--model", Path(models) / model, "--device", "cpu",
-                "--beam", str(beam), "--batch", str(batch), "--sentences", str(SENTENCES[batch]),
-                "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
-                "--precision", PRECISIONS[kind], "--threads", str(threads), "--rounds", str(rounds),
-                "--json"])
-            records.append(dict(program="tx", model=model, type=kind, batch=batch, beam=beam,
-                                threads=threads, tokens_per_second=report["tokens_per_second"],
-                                seconds=report["timing"]["seconds"],
-                                rss_mb=report["peak_megabytes"]))
+    for model, kind, batch, beam in wanted:
+        cell = model, kind, batch, beam
+        settings = [(in_ctranslate2, threads) for threads in THREADS]
+        if kind in PRECISIONS:
+            settings += [(in_tx, threads) for threads in sorted({1, CORES})]
+        found = {setting: [] for setting in settings}
+        for _ in range(rounds):
+            for program, threads in settings:
+                found[program, threads].append(program(translate, models, cell, threads, level))
+        for of_setting in found.values():
+            middle = sorted(of_setting, key=lambda record: record["tokens_per_second"])[rounds // 2]
+            records.append(middle | dict(rss_mb=max(record["rss_mb"] for record in of_setting)))
+            say(f"{cell}: {middle['program']}: {middle['tokens_per_second']:.0f} tokens/s")
     return records
 
 
-def key(record):
-    return record["model"], record["type"], record["batch"], record["beam"]
-
-
 def table(records):
-    """Markdown: the best measurement of each program for each cell, and the ratio."""
+    """Markdown: the best measurement of each program for each cell, and the ratio. In CTranslate2, all reduced
+    types are one cell."""
     def best(program, cell):
         found = [r for r in records if r["program"] == program and key(r) == cell]
         return max(found, key=lambda record: record["tokens_per_second"], default=None)
+
+    def key(record):
+        kind = "float32" if record["type"] == "float32" else "int8"
+        return record["model"], kind, record["batch"], record["beam"]
 
     def figures(record):
         if record is None:
@@ -144,22 +159,22 @@ def table(records):
         return f"{record['tokens_per_second']:,.0f}", memory
 
     lines = [
-        "| model | type | batch | beam | tx tokens/s | CTranslate2 tokens/s | inter, intra "
+        "| model | type | batch | beam | tx tokens/s | CTranslate2 tokens/s | type; inter, intra "
         "| tx / CTranslate2 | tx MB | CTranslate2 MB |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for cell in cells():
+    for cell in cells(types=["float32", "int8"]):
         ours, theirs = best("tx", cell), best("ctranslate2", cell)
         if ours is None and theirs is None:
             continue
         (our_speed, our_memory), (their_speed, their_memory) = figures(ours), figures(theirs)
-        threads = f"{theirs['inter']}, {theirs['intra']}" if theirs else "–"
+        setting = f"{theirs['type']}; {theirs['inter']}, {theirs['intra']}" if theirs else "–"
         ratio = "–"
         if ours and theirs:
             ratio = f"{ours['tokens_per_second'] / theirs['tokens_per_second']:.2f}"
         model, kind, batch, beam = cell
         lines.append(f"| {model} | {kind} | {batch} | {beam} | {our_speed} | {their_speed} "
-                     f"| {threads} | {ratio} | {our_memory} | {their_memory} |")
+                     f"| {setting} | {ratio} | {our_memory} | {their_memory} |")
     return "\n".join(lines) + "\n"
 
 
@@ -173,12 +188,12 @@ def main():
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="models measured")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
     parser.add_argument("--rounds", type=int, default=3, help="rounds of which the median is reported")
+    parser.add_argument("--level", choices=LEVELS, default="all", help="instructions of both programs")
     parser.add_argument("--translate", required=True, help="tx's program `translate`")
     parser.add_argument("--table", action="store_true", help="print a table, not JSON")
     args = parser.parse_args()
     wanted = cells(args.only, args.types)
-    _, records = best_threads(args.translate, args.models, wanted, args.rounds)
-    records += run_tx(args.translate, args.models, args.only, args.types)
+    records = compare(args.translate, args.models, wanted, args.rounds, args.level)
     if args.table:
         print(table(records), end="")
     else:

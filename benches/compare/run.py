@@ -126,23 +126,14 @@ def run_decode(args):
                            stdout=sys.stderr)
     wanted = decode.cells(args.models)
     translate = built("translate")
-    best, _ = decode.best_threads(translate, models, wanted, rounds=1)
-    records = []
-    for number in range(args.rounds):
-        say(f"round {number + 1}: tx")
-        records += decode.run_tx(translate, models, args.models)
-        say(f"round {number + 1}: CTranslate2")
-        records += [decode.in_a_process(translate, models, cell, best[cell], rounds=3)
-                    for cell in wanted]
+    records = decode.compare(translate, models, wanted, args.rounds, args.level)
     for record in records:
         emit(record)
-    found = medians(records, lambda r: (r["program"], *decode.key(r), r.get("threads")),
-                    ["tokens_per_second", "rss_mb"])
     text = (
         "Random weights, so no quality: 20 source tokens and the end token, exactly 25 target "
         "tokens. `inter, intra` are CTranslate2's threads, the fastest of (1, 1), (1, 2), (2, 1). "
         "MB are the process's peak, in brackets what the imported library alone takes.\n\n")
-    return text + decode.table(list(found.values()))
+    return text + decode.table(records)
 
 
 def run_multi30k(args):
@@ -234,6 +225,8 @@ def main():
                         help="train-step: try torch.compile among the settings of PyTorch")
     parser.add_argument("--precision", choices=["f32", "bf16", "bf16x3"], default="f32",
                         help="train-step: precision of tx; but for f32, PyTorch has its fastest")
+    parser.add_argument("--level", choices=decode.LEVELS, default="all",
+                        help="decode: instructions of both programs")
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,
                         help="decode: which")
     parser.add_argument("--data", help="multi30k: folder of {train,val}.{en,de}.gz, tokenized")

@@ -13,10 +13,15 @@ use crate::{
     vector::vectorized,
 };
 
+/// Largest magnitude of the sum of two weights of a column that are multiplied by the inputs `2 i` and `2 i + 1`.
+/// Their products with two unsigned bytes have a sum of at most 255 · 128 = 32,640, which fits in 16 bits.
+pub const LARGEST_PAIR: i16 = 128;
+
 /// Maximum number of inputs: sums of their products fit in 32 bits.
 pub const MAX_INPUTS: usize = 1 << 16;
 
-/// Matrix `[inputs, outputs]` of signed bytes with a scale for each column: `w = scale · byte`.
+/// Matrix `[inputs, outputs]` of signed bytes with a scale for each column: `w = scale · byte`. The scale is the
+/// smallest with which all bytes, and the sums of pairs ([`LARGEST_PAIR`]), are small enough.
 #[derive(Debug, Clone)]
 pub struct QuantizedWeight {
     /// `[panels, padded inputs / 4, 32, 4]`. Bytes beyond the last column are zeros.
@@ -76,7 +81,8 @@ impl QuantizedWeight {
                 }
             }
             for (column, values) in columns.chunks_exact(inputs).enumerate() {
-                let Scale { scale, factor } = Scale::of(magnitude(values));
+                let largest = magnitude(values).max(magnitude_of_pairs(values));
+                let Scale { scale, factor } = Scale::of(largest);
                 scales[column] = scale;
                 for (input, &value) in values.iter().enumerate() {
                     let byte = signed_byte(value, factor);
@@ -128,8 +134,8 @@ impl QuantizedWeight {
     }
 
     /// Returns the first problem of a matrix `[inputs, outputs]` that was read from a file: its number
-    /// of bytes, a scale that is negative or not finite, a byte of the padding that is not zero, or
-    /// a wrong sum.
+    /// of bytes, a scale that is negative or not finite, a pair with a large sum, a byte of the padding that
+    /// is not zero, or a wrong sum.
     pub fn problem(&self, inputs: usize) -> Option<String> {
         let (Self { panels, scales, sums }, outputs) = (self, self.scales.len());
         let panels = panels.as_slice();
@@ -141,6 +147,11 @@ impl QuantizedWeight {
         }
         let (size, used) = (PANEL * inputs.next_multiple_of(STEP), inputs / 4 * 4 * PANEL);
         for (index, panel) in panels.chunks_exact(size.max(1)).enumerate() {
+            if !has_small_pairs(panel) {
+                return Some(format!(
+                    "has two weights side by side whose sum is above {LARGEST_PAIR}: quantize the model again"
+                ));
+            }
             let found = column_sums(panel);
             let expected = &sums[index * PANEL..(index * PANEL + PANEL).min(outputs)];
             if let Some(column) = found.iter().zip(expected).position(|(a, b)| a != b) {
@@ -183,6 +194,28 @@ pub(crate) fn column_of(
 /// Place of a weight in its panel.
 fn offset(input: usize, column: usize) -> usize {
     (input / 4 * PANEL + column) * 4 + input % 4
+}
+
+/// Bits of the largest magnitude of the sum of two values that lie side by side. Rounded to multiples of a 127th of it,
+/// two values have a sum of at most 127 + 2 · ½.
+fn magnitude_of_pairs(values: &[f32]) -> u32 {
+    let sums = values.chunks_exact(2).map(|pair| pair[0] + pair[1]);
+    sums.fold(0, |most, sum| most.max(magnitude(&[sum])))
+}
+
+/// Whether all pairs of a panel have small sums.
+fn has_small_pairs(panel: &[u8]) -> bool {
+    vectorized(
+        #[inline(always)]
+        || {
+            let sums = panel
+                .as_chunks::<2>()
+                .0
+                .iter()
+                .map(|&[a, b]| i16::from(a as i8) + i16::from(b as i8));
+            sums.fold(0, |most, sum| most.max(sum.abs())) <= LARGEST_PAIR
+        },
+    )
 }
 
 /// Sums of the columns of a panel.
@@ -310,6 +343,45 @@ mod tests {
         assert_eq!((table.problem(5), table.problem(4).is_some()), (None, true));
     }
 
+    /// Columns (3, 1, -4) and (3, -1, -4), where the pair (3, 1) is as large as -4: scales 4/127. Column
+    /// (3, 2, -4): scale 5/127, bytes 76, 51 and -102 (76.2, 50.8 and -101.6).
+    #[test]
+    fn pairs_determine_the_scale() {
+        for (column, scale, bytes) in [
+            ([3.0, 1.0, -4.0], 4.0 / 127.0, [95, 32, -127]),
+            ([3.0, -1.0, -4.0], 4.0 / 127.0, [95, -32, -127]),
+            ([3.0, 2.0, -4.0], 5.0 / 127.0, [76, 51, -102]),
+            ([-3.0, -2.0, 4.0], 5.0 / 127.0, [-76, -51, 102]),
+        ] {
+            let found = QuantizedWeight::quantize(3, &column, false, false);
+            assert_eq!((found.scales[0], found.columns(3)), (scale, bytes.to_vec()));
+            assert_eq!(found.problem(3), None);
+        }
+    }
+
+    /// Sums of 128 and -128 are the largest; the sum of the padding with a weight counts, too.
+    #[test]
+    fn large_pairs_are_problems() {
+        for (pair, is_good) in [
+            ([64_i8, 64], true),
+            ([-64, -64], true),
+            ([-128, 0], true),
+            ([127, -128], true),
+            ([64, 65], false),
+            ([-64, -65], false),
+            ([127, 127], false),
+            ([-128, -128], false),
+        ] {
+            let mut bytes = vec![0; PANEL * STEP];
+            bytes[..2].copy_from_slice(&pair.map(|byte| byte as u8));
+            let sums = vec![i32::from(pair[0]) + i32::from(pair[1])];
+            let weight = QuantizedWeight { panels: bytes.into(), scales: vec![1.0], sums };
+            let problem = weight.problem(2);
+            assert_eq!(problem.is_none(), is_good, "{pair:?}: {problem:?}");
+            assert!(problem.is_none_or(|problem| problem.contains("quantize the model again")));
+        }
+    }
+
     /// Several panels and steps, packed on one core and on all.
     #[test]
     fn quantized_weights_are_close_to_the_weights() {
@@ -321,8 +393,12 @@ mod tests {
                     found.panels.as_slice().len(),
                     QuantizedWeight::panel_bytes(inputs, outputs)
                 );
-                for (found, expected) in found.dequantize(inputs, false).iter().zip(&weight) {
-                    assert!((found - expected).abs() <= 0.51 / 127.0, "{inputs} {outputs}");
+                assert_eq!(found.problem(inputs), None);
+                let columns = found.scales.iter().cycle();
+                let pairs = found.dequantize(inputs, false).into_iter().zip(&weight);
+                for ((found, expected), scale) in pairs.zip(columns) {
+                    assert!((found - expected).abs() <= 0.51 * scale, "{inputs} {outputs}");
+                    assert!(*scale <= 2.0 / 127.0);
                 }
             }
             let table = QuantizedTable::quantize(outputs, &weight);

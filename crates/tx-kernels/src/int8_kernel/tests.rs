@@ -178,18 +178,29 @@ fn ten_thousand_random_shapes_are_bit_identical() {
     }
 }
 
-/// The largest and smallest bytes everywhere, with the largest number of inputs of a common model.
+/// The largest and smallest bytes everywhere, beside others that make the sums of pairs as large as possible, with the
+/// largest number of inputs of a common model.
 #[test]
 fn extreme_values_do_not_overflow() {
     let inputs = 8_192;
-    for (byte, weight) in
-        [(255_u8, 127_i8), (255, -127), (1, 127), (1, -127), (0, -128), (255, -128)]
-    {
+    for (byte, weights) in [
+        (255_u8, [127_i8, 1]),
+        (255, [64, 64]),
+        (255, [-127, -1]),
+        (255, [-64, -64]),
+        (255, [-128, 0]),
+        (255, [127, -128]),
+        (1, [127, 1]),
+        (1, [-64, -64]),
+        (0, [-128, 0]),
+    ] {
         let x = QuantizedRows { bytes: vec![byte; 9 * inputs], scales: vec![1.0; 9] };
+        let pair = weights.map(|weight| weight as u8);
+        let sum = i32::from(weights[0]) + i32::from(weights[1]);
         let weight = QuantizedWeight {
-            panels: vec![weight as u8; PANEL * inputs].into(),
+            panels: pair.repeat(PANEL * inputs / 2).into(),
             scales: vec![1.0; PANEL],
-            sums: vec![i32::from(weight) * inputs as i32; PANEL],
+            sums: vec![sum * inputs as i32 / 2; PANEL],
         };
         let expected = (i32::from(byte) - 128) * weight.sums[0];
         let case = Case::new(x, weight, vec![0.0; PANEL], vec![0.0; 9 * PANEL], 0);

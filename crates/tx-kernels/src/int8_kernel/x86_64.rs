@@ -1,15 +1,17 @@
-//! Kernels with vectors of x86-64: the instruction `vpdpbusd`, or products of words.
+//! Kernels with vectors of x86-64: the instruction `vpdpbusd`, or three instructions that do the same.
 #![allow(unsafe_code)]
 
-use std::arch::x86_64::{
-    __m256, __m256i, __m512, __m512i, _CMP_LE_OQ, _CMP_NLE_UQ, _mm256_add_epi32, _mm256_add_ps,
-    _mm256_and_ps, _mm256_and_si256, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_dpbusd_avx_epi32,
-    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps,
-    _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256, _mm256_slli_epi16,
-    _mm256_srai_epi16, _mm256_srli_epi16, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
-    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_loadu_si512, _mm512_maskz_mov_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps,
-    _mm512_setzero_si512, _mm512_storeu_ps,
+use std::arch::{
+    asm,
+    x86_64::{
+        __m256, __m256i, __m512, __m512i, _CMP_LE_OQ, _CMP_NLE_UQ, _mm256_add_epi32, _mm256_add_ps,
+        _mm256_and_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_dpbusd_avx_epi32, _mm256_fmadd_ps,
+        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32,
+        _mm256_set1_ps, _mm256_setzero_si256, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
+        _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
+        _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_mov_ps, _mm512_mul_ps, _mm512_set1_epi32,
+        _mm512_set1_ps, _mm512_setzero_si512, _mm512_storeu_ps,
+    },
 };
 
 use super::{
@@ -26,8 +28,8 @@ pub(super) struct Avx512Vnni(());
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AvxVnni(());
 
-/// Proof that the CPU has vectors of 256 bits. Bytes are extended to words, whose products
-/// `vpmaddwd` adds in pairs: the products of bytes by `vpmaddubsw` would saturate.
+/// Proof that the CPU has vectors of 256 bits. `vpmaddubsw` adds the products of two bytes in 16 bits, for which
+/// the sums of two weights are small enough ([`LARGEST_PAIR`](crate::quantized_weight::LARGEST_PAIR)).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 
@@ -127,20 +129,10 @@ impl Avx2 {
 ///
 /// That of [`Vectors`].
 pub(super) trait Dot256: Copy {
-    type Bytes: Copy;
-
-    unsafe fn splat_bytes(bytes: [u8; 4]) -> Self::Bytes;
-    unsafe fn multiply_add(sums: __m256i, x: Self::Bytes, weights: __m256i) -> __m256i;
+    unsafe fn multiply_add(sums: __m256i, x: __m256i, weights: __m256i) -> __m256i;
 }
 
 impl Dot256 for AvxVnni {
-    type Bytes = __m256i;
-
-    #[inline(always)]
-    unsafe fn splat_bytes(bytes: [u8; 4]) -> __m256i {
-        unsafe { _mm256_set1_epi32(i32::from_le_bytes(bytes)) }
-    }
-
     #[inline(always)]
     unsafe fn multiply_add(sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
         unsafe { _mm256_dpbusd_avx_epi32(sums, x, weights) }
@@ -148,26 +140,32 @@ impl Dot256 for AvxVnni {
 }
 
 impl Dot256 for Avx2 {
-    /// Even and odd bytes as words.
-    type Bytes = [__m256i; 2];
-
     #[inline(always)]
-    unsafe fn splat_bytes(bytes: [u8; 4]) -> [__m256i; 2] {
-        unsafe {
-            let x = _mm256_set1_epi32(i32::from_le_bytes(bytes));
-            [_mm256_and_si256(x, _mm256_set1_epi16(0xff)), _mm256_srli_epi16::<8>(x)]
-        }
+    unsafe fn multiply_add(sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
+        unsafe { add_products(sums, x, weights) }
     }
+}
 
-    #[inline(always)]
-    unsafe fn multiply_add(sums: __m256i, x: [__m256i; 2], weights: __m256i) -> __m256i {
-        unsafe {
-            let even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(weights));
-            let odd = _mm256_srai_epi16::<8>(weights);
-            let sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x[0], even));
-            _mm256_add_epi32(sums, _mm256_madd_epi16(x[1], odd))
-        }
+/// Adds to each sum the products of four unsigned bytes of `x` and four signed bytes of `weights`. In assembly,
+/// because the compiler would change the order of the additions and keep sums in memory.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_products(mut sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
+    // SAFETY: the function is compiled for CPUs with the instructions, which change the outputs only.
+    unsafe {
+        asm!(
+            "vpmaddubsw {products}, {x}, {weights}",
+            "vpmaddwd {products}, {products}, {ones}",
+            "vpaddd {sums}, {sums}, {products}",
+            sums = inout(ymm_reg) sums,
+            products = out(ymm_reg) _,
+            x = in(ymm_reg) x,
+            weights = in(ymm_reg) weights,
+            ones = in(ymm_reg) _mm256_set1_epi16(1),
+            options(pure, nomem, nostack, preserves_flags),
+        );
     }
+    sums
 }
 
 /// Checks the length of a vector in memory; the compiler removes the check where it is known.
@@ -252,7 +250,7 @@ impl Vectors for Avx512Vnni {
 
 impl<T: Dot256> Vectors for T {
     type Sums = __m256i;
-    type Bytes = T::Bytes;
+    type Bytes = __m256i;
     type Floats = __m256;
     const LANES: usize = 8;
 
@@ -268,12 +266,12 @@ impl<T: Dot256> Vectors for T {
     }
 
     #[inline(always)]
-    unsafe fn splat_bytes(bytes: [u8; 4]) -> T::Bytes {
-        unsafe { <T as Dot256>::splat_bytes(bytes) }
+    unsafe fn splat_bytes(bytes: [u8; 4]) -> __m256i {
+        unsafe { _mm256_set1_epi32(i32::from_le_bytes(bytes)) }
     }
 
     #[inline(always)]
-    unsafe fn multiply_add(sums: __m256i, x: T::Bytes, weights: &[u8]) -> __m256i {
+    unsafe fn multiply_add(sums: __m256i, x: __m256i, weights: &[u8]) -> __m256i {
         check(weights, 32);
         let weights = unsafe { _mm256_loadu_si256(weights.as_ptr().cast()) };
         unsafe { <T as Dot256>::multiply_add(sums, x, weights) }

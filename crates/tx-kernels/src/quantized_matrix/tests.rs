@@ -63,7 +63,8 @@ fn columns_are_those_of_the_parts() {
         assert_eq!(found.len(), 7);
         for (input, found) in found.iter().enumerate() {
             let expected = weights[part][input * width + of_part];
-            assert!((found - expected).abs() <= 0.51 / 127.0, "{found} {expected}");
+            // Half a step. The largest pair has a sum of up to 2.
+            assert!((found - expected).abs() <= 1.01 / 127.0, "{found} {expected}");
         }
     }
 }

@@ -51,7 +51,8 @@ fn a_quantized_bundle_computes_as_one_that_is_quantized_when_packed() {
                 (single.weight(name).unwrap(), int8.weight(name).unwrap());
             assert_eq!(shape, found, "{name}");
             for (value, quantized) in values.iter().zip(&*quantized) {
-                assert!((value - quantized).abs() <= 0.51 / 127.0, "{name}: {value} {quantized}");
+                // Half a step. Values have magnitudes up to 1, so pairs have sums up to 2.
+                assert!((value - quantized).abs() <= 1.01 / 127.0, "{name}: {value} {quantized}");
             }
         }
         // On a CPU without instructions for bytes, it computes in single precision.

@@ -130,6 +130,10 @@ fn summary(outcome: &Outcome) -> String {
         return text;
     };
     text += &format!("bundle: {} (best of epoch {})\n", outcome.run.display(), best.epoch);
+    if let Some(setting) = outcome.state.longer_budget().filter(|_| !outcome.interrupted) {
+        text += "validation still improved when the run ended; to go on:\n";
+        text += &format!("  {} --resume {run} --set {setting}\n", command("train"));
+    }
     // A text is one line here.
     let one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut examples = outcome.examples.iter().map(one_line);

@@ -1,12 +1,15 @@
 //! Translation of a text or of the lines of an input.
 
 use std::{
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::Path,
 };
 
 use anyhow::bail;
-use tx_cli::{allocator::SmallPages, terminal::stdout};
+use tx_cli::{
+    allocator::SmallPages,
+    terminal::{stderr, stdout},
+};
 use tx_infer::{Aligner, Bundle, Cancellation, Device, Line, Translation};
 use tx_text::{InvalidUtf8, Lines};
 
@@ -37,6 +40,7 @@ pub fn translate(
         return Err(Usage::new("`--interactive` conflicts with `--mbr`").into());
     }
     let unit = args.unit()?;
+    let mut notes_sentences = args.has_default_lines() && !args.quiet;
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
@@ -96,7 +100,12 @@ pub fn translate(
         let Window { lines, end } = input.window(window);
         output.progress.read(input.bytes_read(), lines.iter().map(String::as_str));
         match unit {
-            Split::Lines => translate_window(&mut output, &lines, &mut prefixes, first)?,
+            Split::Lines => {
+                if notes_sentences && note_sentences(&output, &lines, first)? {
+                    notes_sentences = false;
+                }
+                translate_window(&mut output, &lines, &mut prefixes, first)?;
+            }
             Split::Sentences => sentences::translate_window(&mut output, &lines, first)?,
         }
         first += lines.len() as u64;
@@ -106,6 +115,23 @@ pub fn translate(
             return prefixes.finish(first);
         }
     }
+}
+
+/// Prints a note about the first of `texts`, numbered from `first`, that has several sentences, because they are
+/// translated as one. Returns whether there is one.
+fn note_sentences(output: &Output<'_>, texts: &[String], first: u64) -> io::Result<bool> {
+    for (text, number) in texts.iter().zip(first + 1..) {
+        let count = output.translator.count_sentences(text);
+        if count > 1 {
+            let note = format!(
+                "note: line {number} has {count} sentences, which are translated as one; `--split \
+                 sentences` translates each by itself, `--split lines` hides this note"
+            );
+            output.progress.suspend(|| writeln!(stderr(), "{note}"))?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Translates lines, numbered from `first`, and writes each batch as soon as it is done.

@@ -37,6 +37,7 @@ pub mod clean;
 pub mod near_duplicate;
 pub mod source;
 pub mod split;
+pub mod subset;
 
 pub mod annotation;
 pub mod encode;

@@ -275,6 +275,13 @@ impl Translator {
     }
 }
 
+impl Model {
+    /// Language whose abbreviations divide text into sentences.
+    fn text_language(&self) -> Option<&str> {
+        self.text_language.as_deref().or_else(|| self.texts.source_language())
+    }
+}
+
 impl TaskModel for Model {
     type Packed = PackedTransformer;
 

@@ -186,11 +186,11 @@ impl DataAccess<'_> {
         }
     }
 
-    /// Prints that only the first validation examples are used, if there are more.
+    /// Prints that not all validation examples are used, if there are more.
     pub fn print_used(&self, ValidationCounts { available, used }: ValidationCounts, unit: &str) {
         if used < available {
             (self.print)(&format!(
-                "validation: only the first {used} of {available} {unit} are used \
+                "validation: {used} of {available} {unit} are used, of all lengths \
                  (`validation.sentences` = {used})"
             ));
         }

@@ -1,5 +1,7 @@
 //! Statistics of a corpus before training: sizes, lengths, vocabulary, overlap.
 
+mod lengths;
+
 use std::{fmt, sync::atomic::AtomicBool};
 
 use serde::Serialize;
@@ -17,10 +19,7 @@ use crate::{
     data::{DataAccess, load},
     error::TrainError,
 };
-
-/// Number of bins of a histogram, and width of its longest bar.
-const BINS: usize = 12;
-const BAR: usize = 40;
+pub use lengths::Lengths;
 
 /// Statistics of the data of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -31,6 +30,8 @@ pub struct Statistics {
     pub training: PartStatistics,
     /// Statistics of the validation pairs.
     pub validation: PartStatistics,
+    /// [Distances](Lengths::distance) of the lengths of training and validation: those of sources and targets.
+    pub length_distances: [f64; 2],
     /// Validation pairs that are in training too.
     pub overlap: Overlap,
     /// Training pairs dropped as near duplicates of validation pairs.
@@ -59,49 +60,6 @@ pub struct SideStatistics {
     pub vocabulary: VocabularyReport,
     /// Lengths in tokens, special tokens included.
     pub lengths: Lengths,
-}
-
-/// Distribution of sentence lengths, in tokens.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lengths {
-    /// Mean length.
-    pub mean: f64,
-    /// Median length.
-    pub median: usize,
-    /// 99th percentile.
-    pub percentile_99: usize,
-    /// Maximum length.
-    pub longest: usize,
-    /// Width of a bin of the histogram.
-    pub bin_width: usize,
-    /// Number of sentences in each bin; the last bin includes all longer ones.
-    pub histogram: Vec<usize>,
-}
-
-impl Lengths {
-    /// Computes the distribution of `lengths`.
-    pub fn of(mut lengths: Vec<usize>) -> Self {
-        lengths.sort_unstable();
-        let count = lengths.len();
-        let quantile = |fraction: f64| {
-            let rank = (count as f64 * fraction).ceil() as usize;
-            lengths.get(rank.saturating_sub(1)).copied().unwrap_or(0)
-        };
-        let percentile_99 = quantile(0.99);
-        let bin_width = percentile_99.div_ceil(BINS - 1).max(1);
-        let mut histogram = vec![0; BINS];
-        for length in &lengths {
-            histogram[(length / bin_width).min(BINS - 1)] += 1;
-        }
-        Self {
-            mean: lengths.iter().sum::<usize>() as f64 / count.max(1) as f64,
-            median: quantile(0.5),
-            percentile_99,
-            longest: lengths.last().copied().unwrap_or(0),
-            bin_width,
-            histogram,
-        }
-    }
 }
 
 impl Statistics {
@@ -136,14 +94,27 @@ impl Statistics {
             finder.meet(pair);
         }
         let part = |pairs: &[SentencePair]| part(pairs, &tokenizers, config.max_len());
+        let (training, validation) = (part(&parts.train)?, part(&parts.validation)?);
+        let length_distances = [
+            training.source.lengths.distance(&validation.source.lengths),
+            training.target.lengths.distance(&validation.target.lengths),
+        ];
         Ok(Self {
             cleaning,
-            training: part(&parts.train)?,
-            validation: part(&parts.validation)?,
+            training,
+            validation,
+            length_distances,
             overlap: finder.overlap(),
             overlap_left_out,
             max_len: config.max_len(),
         })
+    }
+
+    /// Largest distance between the lengths of a corpus and of validation pairs that represent it: that which two random
+    /// samples exceed in one of a thousand cases (Smirnov 1948), or 0.1 if that is more.
+    fn usual_distance(&self) -> f64 {
+        let [a, b] = [&self.training, &self.validation].map(|part| part.pairs.max(1) as f64);
+        (1.95 * ((a + b) / (a * b)).sqrt()).max(0.1)
     }
 
     /// Returns the statistics as JSON.
@@ -210,11 +181,21 @@ impl fmt::Display for Statistics {
                      {percentile_99}, longest {longest}"
                 )?;
                 if name == "training" {
-                    f.write_str(&histogram(&of_side.lengths))?;
+                    f.write_str(&of_side.lengths.bars())?;
                 }
             }
             writeln!(f, "{name}: {} pairs longer than {} tokens", part.too_long, self.max_len)?;
         }
+        let [source, target] = self.length_distances;
+        let judgement = match source.max(target) > self.usual_distance() {
+            true => "validation does not represent training",
+            false => "validation represents training",
+        };
+        writeln!(
+            f,
+            "lengths of training and validation: Kolmogorov-Smirnov distance {source:.3} of sources, {target:.3} of \
+             targets: {judgement}"
+        )?;
         writeln!(
             f,
             "\n{:<22}{:>8}{:>10}{:>12}{:>14}{:>14}",
@@ -255,47 +236,5 @@ impl fmt::Display for Statistics {
             writeln!(f, "training pairs dropped for that reason: {}", self.overlap_left_out)?;
         }
         Ok(())
-    }
-}
-
-/// Text histogram, one line with a bar for each bin.
-fn histogram(lengths: &Lengths) -> String {
-    let Lengths { bin_width, histogram, longest, .. } = lengths;
-    let most = histogram.iter().copied().max().unwrap_or(0).max(1);
-    let mut text = String::new();
-    for (bin, &count) in histogram.iter().enumerate() {
-        let first = bin * bin_width;
-        let last = if bin + 1 == BINS { (*longest).max(first) } else { first + bin_width - 1 };
-        let bar = "█".repeat((count * BAR).div_ceil(most));
-        text += &format!("  {:>11}  {count:>9}  {bar}\n", format!("{first}–{last}"));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 100 sentences: 1 to 99 tokens and one of 500. 99 % have at most 99 tokens. Bins are ⌈99/11⌉
-    /// = 9 wide; the first has no length of 0, and the last starts at 99.
-    #[test]
-    fn lengths_equal_those_computed_by_hand() {
-        let lengths = Lengths::of((1..100).chain([500]).collect());
-        assert_eq!((lengths.median, lengths.percentile_99, lengths.longest), (50, 99, 500));
-        assert_eq!(lengths.mean, (99.0 * 50.0 + 500.0) / 100.0);
-        assert_eq!(lengths.bin_width, 9);
-        assert_eq!(lengths.histogram, [8, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 2]);
-        let text = histogram(&lengths);
-        assert_eq!(
-            text.lines().next(),
-            Some(&*format!("  {:>11}  {:>9}  {}", "0–8", 8, "█".repeat(36)))
-        );
-        assert!(text.ends_with(&format!("  {:>11}  {:>9}  {}\n", "99–500", 2, "█".repeat(9))));
-    }
-
-    #[test]
-    fn no_sentences_have_no_lengths() {
-        let lengths = Lengths::of(Vec::new());
-        assert_eq!((lengths.mean, lengths.longest, lengths.bin_width), (0.0, 0, 1));
     }
 }

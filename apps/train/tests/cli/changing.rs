@@ -39,7 +39,7 @@ fn the_best_model_is_chosen_anew_for_more_validation_sentences() {
     workshop.train_tiny("run", &set(&settings)).trained();
     let more = set(&["validation.sentences=3", "train.epochs=3"]);
     let run = workshop.train(&[&["--resume", "run"][..], &more].concat()).trained();
-    run.logged(&["only the first 3 of ", "the best model so far is reset", "(best so far)"]);
+    run.logged(&["validation: 3 of ", "the best model so far is reset", "(best so far)"]);
 }
 
 /// An epoch has four batches of 8 pairs; the run stops after six, then has batches of 4.

@@ -81,7 +81,7 @@ fn messages_about_labeled_texts_do_not_count_pairs() {
     run.logged(&[
         "cleaning: 36 texts in, 36 out\n",
         "validation: 2 of 2 texts have a near duplicate in training",
-        "only the first 1 of 2 texts are used",
+        "validation: 1 of 2 texts are used, of all lengths",
     ]);
     assert!(!run.stderr.contains("pair"), "{}", run.stderr);
     assert!(!run.stderr.contains(" target "), "{}", run.stderr);

@@ -28,13 +28,8 @@ pub enum Split {
 }
 
 impl TranslateArgs {
-    /// Returns the unit that is translated at once. Without `--split`, options that need whole lines
-    /// select lines.
-    ///
-    /// # Errors
-    ///
-    /// If an option needs whole lines, but `--split sentences` was given.
-    pub fn unit(&self) -> Result<Split, Usage> {
+    /// Returns the option that needs whole lines, if one was given.
+    fn needs_lines(&self) -> Option<&'static str> {
         let search = &self.translator.search;
         let options = [
             ("n-best", search.n_best.is_some_and(|n_best| n_best > 1)),
@@ -43,9 +38,23 @@ impl TranslateArgs {
             ("prefix", self.prefix.is_some()),
             ("prefix-file", self.prefix_file.is_some()),
         ];
-        let whole = options.iter().find(|(_, given)| *given && !self.interactive);
-        let unit = match (self.split.split, whole) {
-            (Some(Split::Sentences), Some((option, _))) => {
+        options.into_iter().find(|(_, given)| *given && !self.interactive).map(|(option, _)| option)
+    }
+
+    /// Returns `true` if lines are translated because the options do not say what else.
+    pub fn has_default_lines(&self) -> bool {
+        self.split.split.is_none() && self.needs_lines().is_none() && self.text.is_none()
+    }
+
+    /// Returns the unit that is translated at once. Without `--split`, options that need whole lines
+    /// select lines.
+    ///
+    /// # Errors
+    ///
+    /// If an option needs whole lines, but `--split sentences` was given.
+    pub fn unit(&self) -> Result<Split, Usage> {
+        let unit = match (self.split.split, self.needs_lines()) {
+            (Some(Split::Sentences), Some(option)) => {
                 let problem = format!("`--split sentences` conflicts with `--{option}`");
                 return Err(Usage::new(problem));
             }

@@ -22,7 +22,25 @@ fn sentences_are_the_default_for_a_text_and_lines_for_other_input() {
 
     let whole = translator(SearchOptions::default()).translate(TEXT).unwrap().text + "\n";
     assert_eq!(translate(&["--text", TEXT, "--split", "lines"], "").printed(), whole);
-    assert_eq!(translate(&[], TEXT).printed(), whole);
+    assert_eq!(translate(&["--quiet"], TEXT).printed(), whole);
+}
+
+/// The note names the first line, once for two batches, and only if no option says what a line is.
+#[test]
+fn a_line_of_several_sentences_is_noted_once() {
+    let input = format!("five six\n{TEXT}\n{TEXT}\n{TEXT}\n");
+    let note = "note: line 2 has 3 sentences, which are translated as one; `--split sentences` \
+                translates each by itself, `--split lines` hides this note\n";
+    let run = translate(&["--batch-size", "2"], &input);
+    assert_eq!(run.stderr.matches("note:").count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    for option in
+        [&["--split", "lines"][..], &["--split", "sentences"], &["--n-best", "2"], &["--quiet"]]
+    {
+        let run = translate(option, &input);
+        assert!(!run.stderr.contains("note:"), "{option:?}: {}", run.stderr);
+    }
+    assert!(!translate(&[], "five six\n\none two.").stderr.contains("note:"));
 }
 
 #[test]

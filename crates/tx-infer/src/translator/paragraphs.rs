@@ -116,8 +116,7 @@ impl Translator {
     pub fn spans(&self, text: &str) -> Result<Vec<Range<usize>>, InferError> {
         let mut spans = Vec::new();
         let model = &self.runner.model;
-        let language = model.text_language.as_deref().or_else(|| model.texts.source_language());
-        for sentence in sentences(text, language) {
+        for sentence in sentences(text, model.text_language()) {
             let mut rest = vec![sentence];
             while let Some(span) = rest.pop() {
                 let part = &text[span.clone()];
@@ -136,6 +135,11 @@ impl Translator {
             }
         }
         Ok(spans)
+    }
+
+    /// Returns the number of sentences of `text`.
+    pub fn count_sentences(&self, text: &str) -> usize {
+        sentences(text, self.runner.model.text_language()).count()
     }
 
     /// Whether the model reads a sentence without truncation.

@@ -10,6 +10,7 @@ use tx_data::{
         read::{self, ReadOptions},
     },
     split::split_texts,
+    subset,
 };
 use tx_text::{Tokenizer, special::SpecialTokens};
 
@@ -44,7 +45,7 @@ impl DocumentData {
         special: SpecialTokens,
         access: &DataAccess<'_>,
     ) -> Result<Self, TrainError> {
-        let (training, mut validation) = read(config, access)?;
+        let (training, validation) = read(config, access)?;
         let fingerprints = Fingerprints::of_documents(&training, &validation);
         let tokenizer = match known.of_text() {
             Some(tokenizer) => tokenizer,
@@ -56,7 +57,8 @@ impl DocumentData {
         access.print_vocabulary(config, &tokenizers);
         (access.print)(&format!("training: {}", described(&report)));
         let available = validation.len();
-        validation.truncate(config.validation.sentences);
+        let (most, seed) = (config.validation.sentences, config.train.seed);
+        let validation = subset::stratified(validation, most, seed, String::len);
         let counts = ValidationCounts { available, used: validation.len() };
         access.print_used(counts, "documents");
         let (valid, report) =

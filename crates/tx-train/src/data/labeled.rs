@@ -9,6 +9,7 @@ use tx_text::SentencePair;
 
 use super::{
     DataAccess, DataSummary, Known, ValidationCounts, fingerprints::Fingerprints, open::load,
+    validation::in_use,
 };
 use crate::{
     config::{ClassWeights, NamedWeights, TrainConfig},
@@ -57,10 +58,10 @@ impl LabeledData {
 
         let MemoryCorpus { training, mut validation } = encoded;
         validation.truncate(config.data.valid_pairs.unwrap_or(usize::MAX));
-        let used = config.validation.sentences;
-        let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, used)?;
+        let most = config.validation.sentences;
+        let fingerprints = Fingerprints::of_pairs(corpus.training()?, &validation, most)?;
         let available = validation.len();
-        validation.truncate(used);
+        let validation = in_use(config, validation);
         let counts_of_validation = ValidationCounts { available, used: validation.len() };
         let what = "the validation data";
         let (valid, report) = encode_labeled(&validation, tokenizer, &labels, max_len, long, what)?;

@@ -1,6 +1,6 @@
 //! Validation sets of a run: given, held out, or those of a prepared corpus.
 
-use tx_data::{DataError, EncodedPair, encode_corpus};
+use tx_data::{DataError, EncodedPair, encode_corpus, subset};
 use tx_infer::bundle::Languages;
 use tx_text::SentencePair;
 
@@ -19,7 +19,7 @@ use crate::{
     error::TrainError,
 };
 
-/// Validation pairs in use: the first `validation.sentences`.
+/// Validation pairs in use: `validation.sentences` of all lengths.
 pub(crate) struct ValidationSet {
     /// Name; empty if it is the only set and has none.
     pub name: String,
@@ -48,9 +48,7 @@ pub(super) fn select(
         let entry = CorpusConfig { name: None, ..corpus.entry.clone() };
         let pairs = match &corpus.pairs {
             OpenedPairs::Text(_) => std::mem::take(&mut encoded.validation),
-            OpenedPairs::Prepared(corpus) => {
-                corpus.validation(most.min(config.validation.sentences))?
-            }
+            OpenedPairs::Prepared(corpus) => corpus.validation(most)?,
         };
         sets.push(ValidationText { name: String::new(), entry, pairs });
     }
@@ -60,8 +58,7 @@ pub(super) fn select(
     Ok(sets)
 }
 
-/// Returns the numbers of validation pairs, of which each set uses the first
-/// `validation.sentences`.
+/// Returns the numbers of validation pairs, of which each set uses `validation.sentences`.
 pub(super) fn counts(
     config: &TrainConfig,
     corpora: &[Opened],
@@ -115,6 +112,12 @@ pub(super) fn fingerprints(
     Ok(Fingerprints { training, validation, together })
 }
 
+/// Returns the pairs of a validation set in use: a subset that represents all.
+pub(super) fn in_use(config: &TrainConfig, pairs: Vec<SentencePair>) -> Vec<SentencePair> {
+    let (count, seed) = (config.validation.sentences, config.train.seed);
+    subset::stratified(pairs, count, seed, |pair| pair.source.len() + pair.target.len())
+}
+
 /// Encodes the pairs in use of each set.
 ///
 /// # Errors
@@ -127,8 +130,8 @@ pub(super) fn encode(
     access: &DataAccess<'_>,
 ) -> Result<Vec<ValidationSet>, TrainError> {
     let Vocabulary { tokenizers, languages } = vocabulary;
-    let encode = |ValidationText { name, entry, mut pairs }: ValidationText| {
-        pairs.truncate(config.validation.sentences);
+    let encode = |ValidationText { name, entry, pairs }: ValidationText| {
+        let pairs = in_use(config, pairs);
         let added = language_tokens(&entry, languages.as_ref(), tokenizers)?;
         let what = if name.is_empty() { ALL } else { &name };
         let max_len = config.max_len().saturating_sub(added.most());

@@ -69,4 +69,52 @@ impl RunState {
         self.kept.truncate(count);
         position < count
     }
+
+    /// Returns the setting with which a run goes on that has ended by its budget while validation still improved: the
+    /// key, and twice the budget. `None` if an earlier epoch was better, or there is only one.
+    pub fn longer_budget(&self) -> Option<String> {
+        let improved = self.best.is_some_and(|best| best.step == self.step && best.epoch > 1);
+        let train = &self.config.train;
+        let minutes = train.max_minutes.filter(|minutes| self.seconds >= 60.0 * minutes);
+        let steps = train.max_steps.filter(|&steps| self.step >= steps);
+        let setting = match (minutes, steps) {
+            (Some(minutes), _) => format!("train.max_minutes={}", 2.0 * minutes),
+            (None, Some(steps)) => format!("train.max_steps={}", steps.saturating_mul(2)),
+            (None, None) if self.epoch >= train.epochs => {
+                format!("train.epochs={}", train.epochs.saturating_mul(2))
+            }
+            (None, None) => return None,
+        };
+        improved.then_some(setting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_still_improves_can_go_on() {
+        let mut state = RunState {
+            epoch: 5,
+            step: 500,
+            seconds: 599.0,
+            best: Some(Best { epoch: 5, step: 500, rank: (30.0, -1.0) }),
+            ..RunState::default()
+        };
+        state.config.train.epochs = 5;
+        assert_eq!(state.longer_budget().as_deref(), Some("train.epochs=10"));
+        state.config.train.epochs = 6;
+        state.config.train.max_minutes = Some(10.0);
+        assert_eq!(state.longer_budget(), None);
+        state.seconds = 600.5;
+        assert_eq!(state.longer_budget().as_deref(), Some("train.max_minutes=20"));
+        state.config.train.max_minutes = None;
+        state.config.train.max_steps = Some(500);
+        assert_eq!(state.longer_budget().as_deref(), Some("train.max_steps=1000"));
+        for best in [None, Some((4, 400)), Some((1, 500))] {
+            state.best = best.map(|(epoch, step)| Best { epoch, step, rank: (30.0, -1.0) });
+            assert_eq!(state.longer_budget(), None, "{best:?}");
+        }
+    }
 }

@@ -114,8 +114,12 @@ pub(super) fn reconcile(
         || before.max_len() == config.max_len()
             && before.data.long == config.data.long
             && before.masking == config.masking;
+    // The seed selects the examples in use.
+    let same_subset =
+        data.validation.used == data.validation.available || before.train.seed == config.train.seed;
     let is_comparable = same_validation
         && same_examples
+        && same_subset
         && before.validation.is_comparable(
             &config.validation,
             config.task,

@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 use tracing::Level;
 use tx_cli::log;
-use tx_infer::{Precision, Translator};
+use tx_infer::Precision;
 use tx_serve::{Cors, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions};
 
 use crate::args::model::with_downloaded;
@@ -44,7 +44,7 @@ pub struct ServeArgs {
     precision: Option<Precision>,
 
     /// Maximum size of a batch: source tokens including padding, times hypotheses
-    #[arg(long, value_name = "N", default_value_t = Translator::BATCH_TOKENS)]
+    #[arg(long, value_name = "N", default_value_t = tx_serve::BATCH_TOKENS)]
     batch_tokens: usize,
 
     /// Maximum number of waiting sentences; further requests get the status 429

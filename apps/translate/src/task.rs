@@ -104,13 +104,14 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 22] = [
+    const SOURCE: [&str; 23] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
         "coverage-penalty",
         "format",
+        "keep-capitals",
         "max-len-extra",
         "max-len-ratio",
         "mbr",

@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             validation: ValidationPairs::SetAside { fraction: 0.001, by: SplitBy::Hash, seed: 1 },
             overlaps: Overlaps::Count,
             target: TargetSide::Sentence,
+            noise: None,
         },
         tokenizer: &tokenizer,
         max_len: 128,

@@ -105,12 +105,20 @@ pub enum LongPolicy {
     Truncate,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// Counts of an encoded corpus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EncodingReport {
-    /// Input pairs.
+    /// Input pairs, with noisy copies.
     pub pairs: usize,
+    /// Input pairs that are noisy copies.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copies: usize,
     /// Pairs dropped because a side has no text.
     pub empty: usize,
     /// Number of the first dropped pair without text, from 1.
@@ -133,6 +141,7 @@ impl EncodingReport {
     pub(crate) fn add(&mut self, next: &Self) {
         self.first_empty = self.first_empty.or(next.first_empty.map(|first| self.pairs + first));
         self.pairs += next.pairs;
+        self.copies += next.copies;
         self.empty += next.empty;
         self.long += next.long;
         self.policy = self.policy.or(next.policy);
@@ -162,6 +171,9 @@ impl fmt::Display for EncodingReport {
                 "text or label"
             }
         };
+        if self.copies > 0 {
+            write!(f, "; {} of them noisy copies", self.copies)?;
+        }
         if let Some(first) = self.first_empty {
             write!(f, "; {} with an empty {side} left out (first: line {first})", self.empty)?;
         }

@@ -2,7 +2,7 @@
 //!
 //! A sentence pair passes through one module a step:
 //! [`source`] reads or generates it (and, with the feature `sources`, [`tx_fetch`] downloads its file),
-//! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`encode`] applies the
+//! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`noise`] adds changed copies, [`encode`] applies the
 //! tokenizers of [`tx_text`] and handles pairs that are empty or too long, [`prepared`] stores a corpus
 //! on disk that is larger than memory, [`sampler`] groups sentences of similar length, [`batch`] pads
 //! them and shifts the target by one, [`mask`] marks padding and later positions, [`loader`] is Burn's
@@ -35,6 +35,7 @@
 
 pub mod clean;
 pub mod near_duplicate;
+pub mod noise;
 pub mod source;
 pub mod split;
 pub mod subset;
@@ -78,6 +79,7 @@ pub use loader::{
 };
 pub use masking::Masking;
 pub use mixture::{AddedIds, Mixture, MixturePart};
+pub use noise::{Noise, NoiseConfig};
 pub use packing::PackedDocuments;
 pub use sampler::{BatchSize, Grouping};
 pub use split::{Split, SplitBy};

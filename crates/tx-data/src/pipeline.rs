@@ -21,6 +21,7 @@
 //!     validation: ValidationPairs::SetAside { fraction: 0.1, by: SplitBy::Seed, seed: 1 },
 //!     overlaps: Overlaps::Count,
 //!     target: TargetSide::Sentence,
+//!     noise: None,
 //! };
 //! let pairs = generated::reverse(100, 1).into_iter().map(Ok);
 //! let corpus = CleanCorpus::read(pairs, options, Vec::new(), &control)?;
@@ -52,6 +53,7 @@ use crate::{
     error::DataError,
     labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},
+    noise::{Lexicon, LexiconBuilder, Noise},
     split::{Split, SplitBy, none_set_aside},
 };
 pub use storage::{CorpusSink, MemoryCorpus, StoredPairs, TextStore};
@@ -75,6 +77,8 @@ pub struct CorpusOptions {
     pub overlaps: Overlaps,
     /// Content of the target side. Labels are cleaned, compared and encoded as such.
     pub target: TargetSide,
+    /// Noisy copies of the training pairs, if any.
+    pub noise: Option<Noise>,
 }
 
 impl CorpusOptions {
@@ -170,6 +174,20 @@ impl fmt::Display for Progress<'_> {
     }
 }
 
+/// A pair of a corpus, as it is read.
+struct ReadPair<'a> {
+    place: Place,
+    pair: Result<Cow<'a, SentencePair>, DataError>,
+}
+
+/// Place of an encoded pair.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index among all pairs; that of its original for a noisy copy.
+    index: usize,
+    is_copy: bool,
+}
+
 /// Cleaned and split corpus, as text.
 #[derive(Debug)]
 pub struct CleanCorpus<T> {
@@ -181,6 +199,7 @@ pub struct CleanCorpus<T> {
     held_out: Vec<bool>,
     /// Weight and word alignment of each pair of `text`; empty if they have none.
     annotations: Vec<PairAnnotation>,
+    noise: Option<Noise>,
     /// Pairs without the links that they had, because cleaning changed the number of their words.
     pub unlinked: usize,
     /// Counts of each cleaning step.
@@ -224,7 +243,7 @@ impl<T: TextStore> CleanCorpus<T> {
         control: &Control<'_>,
     ) -> Result<Self, DataError> {
         let normalization = options.normalization();
-        let CorpusOptions { clean, validation, overlaps, target } = options;
+        let CorpusOptions { clean, validation, overlaps, target, noise } = options;
         let mut cleaner = Cleaner::with_targets(clean, target);
         let mut finder = match (&validation, overlaps) {
             (ValidationPairs::Given(pairs), Overlaps::Count | Overlaps::Drop) => {
@@ -273,12 +292,13 @@ impl<T: TextStore> CleanCorpus<T> {
             ValidationPairs::Given(_) | ValidationPairs::Training(_) => Vec::new(),
         };
         let overlap = finder.map(|finder| finder.overlap());
-        let corpus = Self {
+        let mut corpus = Self {
             text,
             validation,
             target,
             held_out,
             annotations: kept,
+            noise: None,
             unlinked,
             cleaning,
             overlap,
@@ -286,7 +306,25 @@ impl<T: TextStore> CleanCorpus<T> {
             normalization,
         };
         corpus.check_validation()?;
+        corpus.noise = match noise {
+            Some(noise) if noise.needs_lexicon() => Some(noise.with_lexicon(corpus.lexicon()?)),
+            noise => noise,
+        };
         Ok(corpus)
+    }
+
+    /// Learns translations of words for noise, unless the pairs have word alignments.
+    fn lexicon(&self) -> Result<Lexicon, DataError> {
+        let mut builder = LexiconBuilder::default();
+        if self.annotations().all(|annotation| annotation.links.is_empty()) {
+            for pair in self.training()? {
+                if builder.is_full() {
+                    break;
+                }
+                builder.add(&*pair?);
+            }
+        }
+        Ok(builder.finish())
     }
 
     /// Returns an error if there are training pairs, but no validation pair.
@@ -309,7 +347,7 @@ impl<T: TextStore> CleanCorpus<T> {
         })
     }
 
-    /// Returns the number of training pairs.
+    /// Returns the number of training pairs, without noisy copies.
     pub fn training_pairs(&self) -> usize {
         self.text.pair_count() - self.held_out_pairs()
     }
@@ -327,15 +365,35 @@ impl<T: TextStore> CleanCorpus<T> {
         self.held_out.iter().filter(|&&held_out| held_out).count()
     }
 
-    /// Reads the training pairs in order.
+    /// Reads the training pairs in order, each followed by its noisy copies.
     ///
     /// # Errors
     ///
     /// If the text store cannot be opened.
     pub fn training(&self) -> Result<StoredPairs<'_>, DataError> {
         let held_out = &self.held_out[..];
-        let training = self.text.read()?.enumerate().filter(|&(index, _)| !is_in(held_out, index));
-        Ok(Box::new(training.map(|(_, pair)| pair)))
+        let training = self.noisy()?.filter(|read| !is_in(held_out, read.place.index));
+        Ok(Box::new(training.map(|read| read.pair)))
+    }
+
+    /// Reads all pairs in order, each training pair followed by its noisy copies.
+    fn noisy(&self) -> Result<impl Iterator<Item = ReadPair<'_>>, DataError> {
+        let Self { held_out, annotations, noise, .. } = self;
+        let mut previous: Option<SentencePair> = None;
+        Ok(self.text.read()?.enumerate().flat_map(move |(index, pair)| {
+            let mut copies = Vec::new();
+            if let (Some(noise), Ok(pair)) = (noise, &pair)
+                && !is_in(held_out, index)
+            {
+                let annotation = annotations.get(index).filter(|one| !one.links.is_empty());
+                let links = annotation.map(|annotation| &annotation.links[..]);
+                let before = previous.replace(pair.clone().into_owned());
+                copies = noise.copies(index, pair, before.as_ref(), links);
+            }
+            let read = move |is_copy, pair| ReadPair { place: Place { index, is_copy }, pair };
+            let copies = copies.into_iter().map(move |copy| read(true, Ok(Cow::Owned(copy))));
+            std::iter::once(read(false, pair)).chain(copies)
+        }))
     }
 
     /// Returns the weights and word alignments of the training pairs, in order; none if they have none.
@@ -407,8 +465,14 @@ impl<T: TextStore> CleanCorpus<T> {
         control: &Control<'_>,
     ) -> Result<EncodingReport, DataError> {
         let encoder = Encoder::new(tokenizers, max_len, long);
-        self.encode_with(encoder, sink, control, |index, text, encoded| {
-            match self.annotations.get(index) {
+        self.encode_with(encoder, sink, control, |place, text, encoded| {
+            match self.annotations.get(place.index) {
+                // The links are between words of the original.
+                Some(annotation) if place.is_copy => {
+                    let links = Vec::new();
+                    let annotation = PairAnnotation { links, ..annotation.clone() };
+                    annotate(encoded, text, &annotation, tokenizers)
+                }
                 Some(annotation) => annotate(encoded, text, annotation, tokenizers),
                 None => Ok(()),
             }
@@ -435,30 +499,32 @@ impl<T: TextStore> CleanCorpus<T> {
         self.encode_with(encoder, &mut checked, control, |_, _, _| Ok(()))
     }
 
-    /// Encodes the training pairs; `add` completes each of them, given its index among all pairs and its
-    /// text.
+    /// Encodes the training pairs and their noisy copies; `add` completes each of them, given its place
+    /// and its text.
     fn encode_with<S: CorpusSink>(
         &self,
         mut encoder: Encoder<'_>,
         sink: &mut S,
         control: &Control<'_>,
-        add: impl Fn(usize, &SentencePair, &mut EncodedPair) -> Result<(), DataError>,
+        add: impl Fn(Place, &SentencePair, &mut EncodedPair) -> Result<(), DataError>,
     ) -> Result<EncodingReport, DataError> {
         if let ValidationPairs::Given(pairs) = &self.validation {
             pairs.iter().try_for_each(|pair| sink.validation(pair))?;
         }
-        let mut encode_part = |part: &[Cow<'_, SentencePair>], indices: &[usize], sink: &mut S| {
+        let mut encode_part = |part: &[Cow<'_, SentencePair>], places: &[Place], sink: &mut S| {
             encoder.encode(part, |position, mut pair| {
                 control.check()?;
-                add(indices[position], &part[position], &mut pair)?;
+                add(places[position], &part[position], &mut pair)?;
                 sink.training(pair)
             })
         };
-        let (mut part, mut indices) = (Vec::with_capacity(PART), Vec::with_capacity(PART));
-        let mut encoded = 0;
-        for (index, pair) in self.text.read()?.enumerate() {
+        let (mut part, mut places) = (Vec::with_capacity(PART), Vec::with_capacity(PART));
+        let (mut encoded, mut copies) = (0, 0);
+        for ReadPair { place, pair } in self.noisy()? {
             let pair = pair?;
+            let Place { index, is_copy } = place;
             match self.validation {
+                _ if is_copy => copies += 1,
                 ValidationPairs::Training(most) if index < most => sink.validation(&pair)?,
                 _ if is_in(&self.held_out, index) => {
                     sink.validation(&pair)?;
@@ -467,9 +533,9 @@ impl<T: TextStore> CleanCorpus<T> {
                 _ => {}
             }
             part.push(pair);
-            indices.push(index);
+            places.push(place);
             if part.len() == PART {
-                encode_part(&part, &indices, sink)?;
+                encode_part(&part, &places, sink)?;
                 let before = encoded;
                 encoded += part.len();
                 if encoded / PROGRESS > before / PROGRESS {
@@ -477,11 +543,12 @@ impl<T: TextStore> CleanCorpus<T> {
                     (control.progress)(Progress::Encoded { pairs: encoded, total });
                 }
                 part.clear();
-                indices.clear();
+                places.clear();
             }
         }
-        encode_part(&part, &indices, sink)?;
-        encoder.finish(TRAINING)
+        encode_part(&part, &places, sink)?;
+        let report = encoder.finish(TRAINING)?;
+        Ok(EncodingReport { copies, ..report })
     }
 }
 

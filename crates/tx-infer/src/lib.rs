@@ -40,6 +40,7 @@ pub mod translator;
 pub mod alignment;
 pub mod attention;
 pub mod attention_page;
+pub mod capitals;
 pub mod figure;
 pub mod inside;
 pub mod inside_page;
@@ -74,6 +75,7 @@ pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, Ne
 #[cfg(feature = "burn")]
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
+pub use capitals::Capitals;
 pub use classifier::{Classification, Classifier, LabelScore};
 pub use deadline::Deadline;
 pub use device::Device;

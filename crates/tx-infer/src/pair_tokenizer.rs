@@ -1,11 +1,12 @@
 //! Tokens of the sources and targets of a model for translation, those of its languages included.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use tx_text::{Tokenizers, special::BOS};
 
 use crate::{
     bundle::{Bundle, LanguagePlacement, Languages},
+    capitals::Capitals,
     error::InferError,
     tokens::{Limit, Tokens, encode_prefix, encode_truncated, encode_whole, readable},
 };
@@ -19,6 +20,7 @@ pub struct PairTokenizer {
     tokenizers: Tokenizers,
     max_len: usize,
     languages: Option<Selection>,
+    capitals: Capitals,
 }
 
 /// Languages of a model, and those that are selected.
@@ -63,7 +65,7 @@ impl PairTokenizer {
                 target: None,
             }
         });
-        Self { tokenizers, max_len, languages: selection }
+        Self { tokenizers, max_len, languages: selection, capitals: Capitals::default() }
     }
 
     /// Selects languages by their codes. A side without a code keeps its language.
@@ -97,6 +99,11 @@ impl PairTokenizer {
         Ok(self)
     }
 
+    /// Sets the reading of sources in capitals.
+    pub fn with_capitals(self, capitals: Capitals) -> Self {
+        Self { capitals, ..self }
+    }
+
     pub(crate) fn with_max_len(self, max_len: usize) -> Self {
         Self { max_len, ..self }
     }
@@ -118,7 +125,8 @@ impl PairTokenizer {
     /// If the text cannot be tokenized, or needs a language that is not selected.
     pub fn source(&self, text: &str) -> Result<Tokens, InferError> {
         let SourceText { text, token } = self.split(text)?;
-        let mut tokens = Tokens::of_source(&self.tokenizers.source, text, self.max_len)?;
+        let text = self.cased(self.readable(text))?;
+        let mut tokens = Tokens::of_source(&self.tokenizers.source, &text, self.max_len)?;
         if let Some(id) = token {
             let name = self.tokenizers.source.token(id).unwrap_or_default();
             let limit = Limit { max_len: self.max_len, ends: self.tokenizers.source.ends() };
@@ -214,7 +222,10 @@ impl PairTokenizer {
         source: SourceText<'_>,
     ) -> Result<(Vec<u32>, bool), InferError> {
         let SourceText { text, token } = source;
-        let (mut ids, truncated) = encode_truncated(&self.tokenizers.source, text, self.max_len)?;
+        let is_part = self.readable(text).len() < text.len();
+        let text = self.cased(self.readable(text))?;
+        let (mut ids, truncated) = encode_truncated(&self.tokenizers.source, &text, self.max_len)?;
+        let truncated = truncated || is_part;
         let Some(token) = token else { return Ok((ids, truncated)) };
         ids.insert(start_of_text(&ids), token);
         let truncated = truncated || ids.len() > self.max_len;
@@ -240,6 +251,11 @@ impl PairTokenizer {
     /// Returns the beginning of a text that is tokenized.
     pub(crate) fn readable<'a>(&self, text: &'a str) -> &'a str {
         readable(text, self.max_len)
+    }
+
+    /// Returns a source in the case that the model reads; owned if its capitals are lowered.
+    pub(crate) fn cased<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
+        Ok(self.capitals.read(text, &self.tokenizers.source)?)
     }
 
     /// Decodes target ids without tokens of languages.

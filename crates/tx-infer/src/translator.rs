@@ -16,6 +16,7 @@ use tx_text::Tokenizers;
 use crate::{
     bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
+    capitals::Capitals,
     error::InferError,
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
@@ -113,6 +114,13 @@ impl Translator {
             Ok(Model { engine: engine.into(), ..model })
         })?;
         Ok(Self { runner })
+    }
+
+    /// Sets the reading of texts in capitals in all calls.
+    pub fn with_capitals(self, capitals: Capitals) -> Self {
+        let model = Arc::unwrap_or_clone(self.runner.model);
+        let model = Model { texts: model.texts.with_capitals(capitals), ..model };
+        Self { runner: Runner { model: model.into(), ..self.runner } }
     }
 
     /// Turns parts of the model off in all calls, to see what they contribute (Michel et al. 2019).

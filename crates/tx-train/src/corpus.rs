@@ -6,7 +6,7 @@ use std::{
 };
 
 use tx_data::{
-    Annotations, DataError, TargetSide,
+    Annotations, DataError, Noise, TargetSide,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     source::{
         Pairs,
@@ -79,7 +79,8 @@ pub(crate) fn annotations(entry: &CorpusConfig) -> Result<Annotations, DataError
 }
 
 /// Returns the options of cleaning the training pairs of `entry`. Near duplicates of validation
-/// pairs are handled as configured, unless the pairs are generated or replayed.
+/// pairs are handled as configured, unless the pairs are generated or replayed. Replayed pairs have no
+/// noisy copies.
 pub(crate) fn corpus_options(
     config: &TrainConfig,
     entry: &CorpusConfig,
@@ -91,7 +92,11 @@ pub(crate) fn corpus_options(
         OverlapPolicy::Drop => Overlaps::Drop,
     };
     let clean = entry.clean.clone().unwrap_or_default();
-    CorpusOptions { clean, validation, overlaps, target: target_side(config.task) }
+    let noise = match entry.fraction {
+        Some(_) => None,
+        None => Noise::new(&config.data.noise, config.train.seed),
+    };
+    CorpusOptions { clean, validation, overlaps, target: target_side(config.task), noise }
 }
 
 /// Returns the validation pairs that are `given`, or else the selection of some of the training

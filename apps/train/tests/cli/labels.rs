@@ -232,6 +232,8 @@ fn keys_of_other_tasks_are_refused() {
             "[model] `decoder_start` is not available for the task \"classify\"",
         ),
         ("train.bpe_dropout=0.1", "[train] `bpe_dropout` needs `tokenizer.kind` = \"bpe\""),
+        ("data.noise.typos=0.1", "[data] `noise` is not available for the task \"classify\""),
+        ("data.noise.copies=2", "[data] `noise.copies` = 2 must be in 0..1"),
         ("data.prepared=corpus", "[data] `prepared` is not available for the task \"classify\""),
         ("data.source=reverse", "`source` = \"reverse\" has no labels for the task \"classify\""),
         ("task=clasify", "clasify"),

@@ -11,8 +11,8 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser},
 };
 use tx_infer::{
-    Bundle, Classifier, Device, Engine, FillMask, Generator, InferError, PairTokenizer, Precision,
-    Shortlist, TaskKind, Translator,
+    Bundle, Capitals, Classifier, Device, Engine, FillMask, Generator, InferError, PairTokenizer,
+    Precision, Shortlist, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -204,6 +204,10 @@ pub struct TranslatorArgs {
     )]
     pub shortlist: Option<PathBuf>,
 
+    /// Read texts in capitals as they are, instead of in lower case if that takes far fewer tokens
+    #[arg(long)]
+    pub keep_capitals: bool,
+
     /// Size of a batch
     #[command(flatten)]
     batch: BatchArgs,
@@ -275,6 +279,8 @@ impl TranslatorArgs {
             Some(path) => translator.with_shortlist(Shortlist::open(path)?)?,
             None => translator,
         };
+        let capitals = if self.keep_capitals { Capitals::Keep } else { Capitals::Lower };
+        let translator = translator.with_capitals(capitals);
         Ok(translator.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 

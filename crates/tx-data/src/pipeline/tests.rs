@@ -33,6 +33,7 @@ fn weights_and_links_follow_their_pairs() {
         validation: ValidationPairs::SetAside { fraction: 0.2, by: SplitBy::Seed, seed: 1 },
         overlaps: Overlaps::Ignore,
         target: TargetSide::Sentence,
+        noise: None,
     };
     let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
     let annotations = Annotations::open(Some(&files[0]), Some(&files[1]), false).unwrap();

@@ -17,6 +17,7 @@ use crate::{
     encode::{LongPolicy, TargetSide, encode_corpus, encode_labeled},
     loader::PairLoader,
     make_batch::MakeSeq2SeqBatch,
+    noise::{Noise, NoiseConfig},
     pipeline::{CleanCorpus, Control, CorpusOptions, MemoryCorpus, Overlaps, ValidationPairs},
     sampler::BatchSize,
     split::{Split, SplitBy, split},
@@ -48,6 +49,7 @@ fn cleaning() -> CleanConfig {
 fn options(by: SplitBy) -> CorpusOptions {
     CorpusOptions {
         target: TargetSide::Sentence,
+        noise: None,
         clean: cleaning(),
         validation: ValidationPairs::SetAside { fraction: 0.1, by, seed: 3 },
         overlaps: Overlaps::Count,
@@ -80,6 +82,32 @@ fn in_memory(by: SplitBy) -> MemoryCorpus {
     let mut encoded = MemoryCorpus::default();
     corpus.encode(&tokenizers, 12, LongPolicy::Skip, &mut encoded, &control).unwrap();
     encoded
+}
+
+/// Noisy copies follow training pairs only, and are the same in memory and on disk.
+#[test]
+fn noisy_copies_on_disk_equal_those_in_memory() {
+    let noise = NoiseConfig { robust: true, copies: Some(0.5), ..NoiseConfig::default() };
+    let options = || CorpusOptions { noise: Noise::new(&noise, 3), ..options(SplitBy::Seed) };
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = tokenizer();
+    let preparation =
+        Preparation { corpus: options(), max_len: 99, ..preparation(&tokenizer, SplitBy::Seed) };
+    let pairs = || corpus().into_iter().map(Ok);
+    let on_disk = prepare(pairs(), preparation, &folder.path().join("prepared"), &|_| {}).unwrap();
+
+    let control = Control { stop: &GO, progress: &|_| {} };
+    let corpus = CleanCorpus::read(pairs(), options(), Vec::new(), &control).unwrap();
+    let tokenizers = corpus.learn_tokenizers(&tokenizer, &control).unwrap();
+    let mut encoded = MemoryCorpus::default();
+    let report = corpus.encode(&tokenizers, 99, LongPolicy::Skip, &mut encoded, &control).unwrap();
+    let on_disk_pairs: Vec<_> = on_disk.training().unwrap().iter().map(Result::unwrap).collect();
+    assert_eq!(on_disk_pairs, encoded.training);
+    assert_eq!(on_disk.record.encoding, report);
+    assert_eq!(encoded.training.len(), corpus.training_pairs() + report.copies);
+    // Half of the pairs have a copied line, and the other kinds add some.
+    assert!(report.copies > corpus.training_pairs() / 2);
+    assert_eq!(encoded.validation, in_memory(SplitBy::Seed).validation);
 }
 
 #[test]

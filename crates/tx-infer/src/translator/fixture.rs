@@ -73,6 +73,33 @@ fn invisible_characters_change_no_result() {
     }
 }
 
+/// The vocabulary has no capitals but those at the start of sentences.
+#[test]
+fn a_text_in_capitals_has_the_translation_of_its_lower_case_in_capitals() {
+    let translator = Translator::open(fixture("bundle-v1"), &Device::Cpu).unwrap();
+    let text = "THE CAT SLEEPS .";
+    let read = translator.texts().cased(text).unwrap().into_owned();
+    assert_eq!(read.to_uppercase(), text);
+    assert!(read.ends_with("he cat sleeps ."), "{read}");
+    let [found, expected] = [text, &read].map(|text| translator.translate(text).unwrap());
+    assert_eq!(found.text, expected.text.to_uppercase());
+    assert_eq!(found.hypotheses[0].hypothesis, expected.hypotheses[0].hypothesis);
+    assert!(found.text.contains(char::is_uppercase) && found.unknown.is_empty());
+    let tokens = [text, &read].map(|text| translator.texts().source(text).unwrap());
+    assert_eq!(tokens[0], tokens[1]);
+    let scores = [text, &read].map(|text| translator.score(&[(text, "il gatto")], 0).unwrap());
+    assert_eq!(scores[0][0].log_probability(), scores[1][0].log_probability());
+
+    let (greedy, never) = (SearchOptions::greedy(), Cancellation::new());
+    let (line, mut parts) = (Line::new(text, 0), String::new());
+    let show = |part: &str| parts.push_str(part);
+    let streamed = translator.translate_streaming(&line, &greedy, &never, show).unwrap();
+    assert_eq!(parts, streamed.text);
+
+    let kept = translator.with_capitals(Capitals::Keep);
+    assert_ne!(kept.texts().source(text).unwrap().ids, tokens[0].ids);
+}
+
 #[test]
 fn attention_alignments_and_checks_need_no_module() {
     let bundle = Bundle::open(fixture("bundle-v1")).unwrap();

@@ -1,12 +1,13 @@
 //! Texts of one call, as search requests.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tx_text::special::UNK;
 
 use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
+    capitals::upper,
     error::InferError,
     pair_tokenizer::SourceText,
     pool::{Encoded, Placement, Task},
@@ -23,6 +24,8 @@ pub(super) struct Sentences {
 /// The part of a text that is tokenized.
 pub(super) struct Text {
     text: String,
+    /// Whether the capitals of the text are lowered, so that those of its translation are raised.
+    is_lowered: bool,
     /// Token of a language before the text.
     token: Option<u32>,
     /// Whether the text is longer.
@@ -64,8 +67,10 @@ impl Sentences {
         }
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
+        let read = tokenizer.cased(readable)?;
         let text = Text {
-            text: readable.into(),
+            is_lowered: matches!(read, Cow::Owned(_)),
+            text: read.into_owned(),
             token,
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
@@ -111,11 +116,16 @@ impl Sentences {
             text =
                 unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
         }
-        Ok(Scored { text: on_one_line(text), hypothesis, expected_utility: None })
+        Ok(Scored { text: source.cased(on_one_line(text)), hypothesis, expected_utility: None })
     }
 }
 
 impl Text {
+    /// Sets a translation in capitals if the text was.
+    pub(super) fn cased(&self, translation: String) -> String {
+        if self.is_lowered { upper(&translation) } else { translation }
+    }
+
     /// Request for the translation; `None` if it is canceled.
     pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
         let Self { forced_first, prefix, number, cancellation, .. } = self;

@@ -20,7 +20,7 @@ impl Translator {
         line: &Line<'_>,
         options: &SearchOptions,
         cancellation: &Cancellation,
-        show: impl FnMut(&str),
+        mut show: impl FnMut(&str),
     ) -> Result<Translation, InferError> {
         let model = self.runner.model.clone();
         model.check(options)?;
@@ -36,6 +36,7 @@ impl Translator {
         let source = sentences.encode(&text)?;
         let request = text.request(&source).ok_or(InferError::Cancelled)?;
         let stream = TextStream::new(|ids: &[u32]| model.texts.decode(ids));
+        let show = |part: &str| show(&text.cased(part.to_owned()));
         let (hypothesis, _) = stream.search(&model.engine, request, options, cancellation, show)?;
         sentences.translation(&text, &source, vec![hypothesis], Vec::new())
     }

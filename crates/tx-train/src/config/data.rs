@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use tx_data::{
-    CleanConfig, DocumentEnd, LongPolicy, SplitBy,
+    CleanConfig, DocumentEnd, LongPolicy, NoiseConfig, SplitBy,
     source::{format::Format, named},
 };
 use tx_infer::{TaskKind, bundle::LanguagePlacement};
@@ -22,6 +22,10 @@ const REPLAYED: f64 = 0.2;
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_empty_line(end: &DocumentEnd) -> bool {
     *end == DocumentEnd::EmptyLine
+}
+
+fn is_default(noise: &NoiseConfig) -> bool {
+    *noise == NoiseConfig::default()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
@@ -129,6 +133,9 @@ pub struct DataConfig {
     pub vocabulary_pairs: Option<usize>,
     /// Files: cleaning of training pairs.
     pub clean: CleanConfig,
+    /// Translation: shares of the training pairs with noisy copies.
+    #[serde(skip_serializing_if = "is_default")]
+    pub noise: NoiseConfig,
     /// Other pairs of which each epoch contains some.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "with_fraction")]
     pub replay: Option<CorpusConfig>,
@@ -198,6 +205,7 @@ impl Default for DataConfig {
             prepared: None,
             vocabulary_pairs: None,
             clean: CleanConfig::default(),
+            noise: NoiseConfig::default(),
             replay: None,
             temperature: 1.0,
             language_tokens: None,
@@ -417,6 +425,10 @@ impl DataConfig {
 
     pub(super) fn problems(&self, task: TaskKind, model_max_len: usize) -> Vec<String> {
         let mut problems = self.clean.problems();
+        problems.extend(self.noise.problems());
+        if task != TaskKind::Translate && !self.noise.is_off() {
+            problems.push(format!("`noise` is not available for the task \"{task}\""));
+        }
         problems.extend(self.source_problems(task));
         problems.extend(self.mixture_problems());
         if self.has_lists() {

@@ -44,6 +44,7 @@ fn preparation(tokenizer: &TokenizerConfig) -> Preparation<'_> {
     Preparation {
         corpus: CorpusOptions {
             target: TargetSide::Sentence,
+            noise: None,
             clean: CleanConfig { max_ratio: 0.0, ..CleanConfig::default() },
             validation: ValidationPairs::Given(valid),
             overlaps: Overlaps::Count,

@@ -1,0 +1,142 @@
+//! Texts in capitals, such as headlines, which few corpora contain.
+
+use std::borrow::Cow;
+
+use tx_text::{TextError, Tokenizer, text_words::word_ranges};
+
+/// Letters of the shortest text whose capitals are not read as they are.
+const SHORTEST: usize = 4;
+
+/// Reading of texts in capitals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Capitals {
+    /// If the words of a text in capitals have fewer than two thirds of its tokens in lower case, the model
+    /// reads these, and its translation is set in capitals. A model that knows capitals has tokens for them.
+    #[default]
+    Lower,
+    /// The model reads the text unchanged.
+    Keep,
+}
+
+impl Capitals {
+    /// Returns the text that the model reads; owned if it differs from `text`. It has the same length in
+    /// bytes, with the same words at the same positions.
+    ///
+    /// # Errors
+    ///
+    /// If a word cannot be tokenized.
+    pub(crate) fn read<'a>(
+        self,
+        text: &'a str,
+        tokenizer: &Tokenizer,
+    ) -> Result<Cow<'a, str>, TextError> {
+        if self == Self::Keep || !is_in_capitals(text) {
+            return Ok(text.into());
+        }
+        let count = |text: &str| Ok::<_, TextError>(tokenizer.encode(text)?.len());
+        let (mut read, mut end) = (String::with_capacity(text.len()), 0);
+        // Special tokens at the ends do not count.
+        let (mut tokens_before, mut tokens_after, ends) = (0, 0, count("")?);
+        for range in word_ranges(text, usize::MAX) {
+            let word = &text[range.clone()];
+            let lower = lower(word);
+            let title = title(&lower);
+            let [upper_tokens, lower_tokens, title_tokens] =
+                [count(word)?, count(&lower)?, count(&title)?].map(|all| all.saturating_sub(ends));
+            // A noun of German and a name have a token of their own with a capital.
+            let is_title = end == 0 || title_tokens < lower_tokens;
+            tokens_before += upper_tokens;
+            tokens_after += if is_title { title_tokens } else { lower_tokens };
+            read.push_str(&text[end..range.start]);
+            read.push_str(if is_title { &title } else { &lower });
+            end = range.end;
+        }
+        read.push_str(&text[end..]);
+        let is_shorter = 3 * tokens_after < 2 * tokens_before;
+        Ok(if is_shorter && read != text { read.into() } else { text.into() })
+    }
+}
+
+/// Whether a text has several letters, all of them capitals.
+fn is_in_capitals(text: &str) -> bool {
+    !text.chars().any(char::is_lowercase)
+        && text.chars().filter(|c| c.is_uppercase()).take(SHORTEST).count() == SHORTEST
+}
+
+/// Lower case, except for letters whose lower case has another length in bytes.
+fn lower(text: &str) -> String {
+    text.chars().flat_map(|c| same_length(c, c.to_lowercase())).collect()
+}
+
+/// Sets the first letter of a word to upper case.
+fn title(word: &str) -> String {
+    let mut is_before = true;
+    let letter = |c: char| {
+        let is_first = is_before && c.is_alphabetic();
+        is_before &= !is_first;
+        if is_first { same_length(c, c.to_uppercase()) } else { vec![c] }
+    };
+    word.chars().flat_map(letter).collect()
+}
+
+/// Upper case, except for letters whose upper case has another length in bytes.
+pub(crate) fn upper(text: &str) -> String {
+    text.chars().flat_map(|c| same_length(c, c.to_uppercase())).collect()
+}
+
+/// Returns `mapped` if it is as long as `c` in bytes, and else `c`.
+fn same_length(c: char, mapped: impl Iterator<Item = char>) -> Vec<char> {
+    let mapped: Vec<char> = mapped.collect();
+    match mapped.iter().map(|c| c.len_utf8()).sum::<usize>() == c.len_utf8() {
+        true => mapped,
+        false => vec![c],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
+
+    use super::*;
+
+    /// A tokenizer with a token for each word of `text`.
+    fn tokenizer(text: &str) -> Tokenizer {
+        let pairs = vec![SentencePair::new(text, text); 9];
+        let config = TokenizerConfig { kind: TokenizerKind::Bpe, ..TokenizerConfig::default() };
+        Tokenizers::train(&config, &pairs).unwrap().source
+    }
+
+    #[test]
+    fn a_text_in_capitals_is_read_in_the_case_with_the_fewest_tokens() {
+        let tokenizer = tokenizer("Der große Hund läuft über die Straße.");
+        let read = |text| Capitals::Lower.read(text, &tokenizer).unwrap().into_owned();
+        assert_eq!(read("DER GROSSE HUND LÄUFT."), "Der grosse Hund läuft.");
+        assert_eq!(read("HUND  ÜBER HUND"), "Hund  über Hund");
+        for unchanged in ["Der Hund", "DER Hund LÄUFT", "HUN", "123 456", "一二三四"] {
+            assert!(matches!(
+                Capitals::Lower.read(unchanged, &tokenizer).unwrap(),
+                Cow::Borrowed(text) if text == unchanged
+            ));
+        }
+        let kept = Capitals::Keep.read("DER HUND LÄUFT.", &tokenizer).unwrap();
+        assert_eq!(kept, "DER HUND LÄUFT.");
+    }
+
+    /// A model with tokens for the words in capitals reads them.
+    #[test]
+    fn known_capitals_are_kept() {
+        let tokenizer = tokenizer("DER HUND LÄUFT. der Hund läuft.");
+        let read = Capitals::Lower.read("DER HUND LÄUFT.", &tokenizer).unwrap();
+        assert_eq!(read, "DER HUND LÄUFT.");
+    }
+
+    /// `ı` and `I`, `ẞ` and `ß` have other lengths; `ß` and `SS` have the same.
+    #[test]
+    fn lengths_in_bytes_do_not_change() {
+        for (text, expected) in [("straße", "STRASSE"), ("ılık", "ıLıK"), ("ŉ", "ŉ")] {
+            assert_eq!(upper(text), expected);
+            assert_eq!(upper(text).len(), text.len());
+        }
+        assert_eq!(lower("GROẞ İÄ"), "groẞ İä");
+    }
+}

@@ -43,8 +43,12 @@ impl Capitals {
             let title = title(&lower);
             let [upper_tokens, lower_tokens, title_tokens] =
                 [count(word)?, count(&lower)?, count(&title)?].map(|all| all.saturating_sub(ends));
-            // A noun of German and a name have a token of their own with a capital.
-            let is_title = end == 0 || title_tokens < lower_tokens;
+            // A noun of German and a name have a token of their own with a capital. A sentence begins with
+            // one, unless the model knows none.
+            let is_title = match end {
+                0 => title_tokens <= lower_tokens,
+                _ => title_tokens < lower_tokens,
+            };
             tokens_before += upper_tokens;
             tokens_after += if is_title { title_tokens } else { lower_tokens };
             read.push_str(&text[end..range.start]);

@@ -117,7 +117,7 @@ def main():
              "--metrics", "bleu,chrf", "--json"], capture_output=True, text=True, check=True).stdout
         hypotheses = read(paths["hypothesis"])
         kept = [value in line for (_, _, value), line in zip(rows, hypotheses) if value]
-        result = {"lines": len(rows), "scores": json.loads(score)}
+        result = {"lines": len(rows), **{one["name"]: one["score"] for one in json.loads(score)}}
         if kept:
             result["kept"] = round(100 * sum(kept) / len(kept), 1)
         if known:

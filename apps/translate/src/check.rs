@@ -1,15 +1,20 @@
-//! `translate check`: invariant checks of a model on a device.
+//! `translate check`: invariant checks of a model on a device, and problems of its translations of a text.
 
-use std::io::Write;
+mod findings;
+
+use std::{io::Write, path::PathBuf};
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use tx_cli::terminal::stdout;
 use tx_infer::{
-    Bundle,
+    Bundle, Device, Translator,
     check::{self, CheckResult},
 };
+use tx_text::Lines;
+
+use findings::Findings;
 
 use crate::{
     args::model::{DeviceArgs, ModelArgs},
@@ -32,18 +37,30 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FRACTION", default_value_t = check::LIMIT)]
     pub limit: f64,
 
-    /// Print a JSON list
+    /// File with a sentence a line, plain or compressed: translate it and count empty translations, loops,
+    /// copied lines, unusual lengths, changed numbers, lost placeholders and unknown words
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "limit")]
+    pub text: Option<PathBuf>,
+
+    /// Print a JSON list; with --text, an object with the numbers of the lines
     #[arg(long)]
     pub json: bool,
 }
 
-/// Prints the result of every check; returns an error if a check fails.
+/// Lines that are translated together.
+const WINDOW: usize = 1_000;
+
+/// Prints the result of every check, which is an error if one fails, or the problems of the translations
+/// of a text.
 pub fn check(args: CheckArgs) -> anyhow::Result<()> {
     if !(args.limit >= 0.0 && args.limit.is_finite()) {
         return Err(Usage::new(format!("`--limit` = {} must be at least 0", args.limit)).into());
     }
     let (_, device) = args.device.open()?;
     let bundle = Bundle::open(&args.model.model)?;
+    if let Some(path) = &args.text {
+        return check_text(bundle, &device, Lines::open(path)?, args.json);
+    }
     let results = check::check(&bundle, &device, args.limit)?;
     let mut output = stdout();
     if args.json {
@@ -67,6 +84,32 @@ pub fn check(args: CheckArgs) -> anyhow::Result<()> {
         bail!("{broken} of {} invariants are violated", results.len());
     }
     Ok(())
+}
+
+/// Translates `lines` and prints what is wrong with the translations.
+fn check_text(
+    bundle: Bundle,
+    device: &Device,
+    mut lines: Lines,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    let translator = Translator::new(bundle, device)?;
+    let mut findings = Findings::default();
+    loop {
+        let window = lines.by_ref().take(WINDOW).collect::<Result<Vec<_>, _>>()?;
+        if window.is_empty() {
+            break;
+        }
+        for (line, translation) in window.iter().zip(translator.translate_batch(&window)?) {
+            findings.add(line, &translation);
+        }
+    }
+    let mut output = stdout();
+    match is_json {
+        true => writeln!(output, "{:#}", findings.to_json())?,
+        false => write!(output, "{}", findings.table())?,
+    }
+    Ok(output.flush()?)
 }
 
 fn word(result: &CheckResult) -> &'static str {

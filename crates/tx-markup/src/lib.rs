@@ -40,7 +40,7 @@ mod fixture;
 pub use error::MarkupError;
 pub use file::{File, FileFormat};
 pub use layout::LineBreaks;
-pub use markup::{Format, TagOptions};
+pub use markup::{Format, TagOptions, placeholders::words as placeholders_of};
 pub use office::{Document, OfficeFormat};
 pub use plan::{Partial, Plan, PlanOptions, SentenceResult};
 pub use subtitles::{SubtitleFormat, Subtitles};

@@ -48,7 +48,7 @@ pub use not_text::NotText;
 pub use pair::SentencePair;
 pub use segmentation::Segmentation;
 pub use tokenizer::{
-    Ends, Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind,
+    Digits, Ends, Lowercase, SentencePieceVocabulary, Tokenizer, TokenizerConfig, TokenizerKind,
     Tokenizers, VocabularyReport, WordSplit, sentencepiece_pieces,
 };
 pub use unigram_sampling::UnigramSampling;

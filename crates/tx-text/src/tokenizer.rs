@@ -34,7 +34,7 @@ mod sentencepiece;
 mod vocabulary;
 
 pub use both_sides::Tokenizers;
-pub use config::{Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
+pub use config::{Digits, Lowercase, TokenizerConfig, TokenizerKind, WordSplit};
 pub use ends::Ends;
 pub(crate) use one_side::{Merges, Pieces};
 pub use one_side::{Tokenizer, WordToken};

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tx_infer::{Bundle, ModuleBundle};
 use tx_text::Tokenizer;
 
-use crate::{BUNDLE, bundle, command, run};
+use crate::{BUNDLE, bundle, command, file, run};
 
 /// Counts by hand for d 8, d_ff 8, one layer each, 11 ids per side, no tying, post-norm and all biases:
 ///
@@ -82,6 +82,26 @@ fn a_valid_bundle_passes_all_checks_on_both_cpu_backends() {
         "{json:#}"
     );
     command("check", &["--limit", "nan"]).failed(2, &["`--limit` = NaN"]);
+}
+
+/// The model has random weights; its translations of the lines are those that `translate` prints.
+#[test]
+fn problems_of_the_translations_of_a_text_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = &file(&folder, "text", "one two 27\n\nseven {name}\nunknown words here\n");
+    let json = command("check", &["--text", path, "--json"]).printed();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["lines"], &json["without_words"]), (&4.into(), &1.into()));
+    assert_eq!((&json["with_numbers"], &json["with_placeholders"]), (&1.into(), &1.into()));
+    let lines = |problem: &str| json["problems"][problem].as_array().unwrap().clone();
+    assert_eq!(lines("number"), [1]);
+    assert_eq!(lines("placeholder"), [3]);
+    assert!(lines("unknown").contains(&4.into()), "{json:#}");
+    let table = command("check", &["--text", path]).printed();
+    assert!(table.contains("changed number                       1 100.00 %  1\n"), "{table}");
+    assert!(table.contains("4 lines, 1 without words"), "{table}");
+    command("check", &["--text", "no/such"]).failed(1, &["no/such"]);
+    command("check", &["--text", path, "--limit", "1"]).failed(2, &["--limit"]);
 }
 
 /// Without the decoder of its tokenizer, punctuation is not detokenized.

@@ -22,6 +22,7 @@ use tokenizers::{
     },
     pre_tokenizers::{
         byte_level::ByteLevel,
+        digits::Digits as DigitSplit,
         metaspace::{Metaspace, PrependScheme},
         punctuation::Punctuation,
         sequence::Sequence as PreTokenizerSequence,
@@ -31,7 +32,7 @@ use tokenizers::{
 };
 
 use super::{
-    config::{TokenizerConfig, TokenizerKind, WordSplit},
+    config::{Digits, TokenizerConfig, TokenizerKind, WordSplit},
     special_text::{apart, byte_token, special_word},
     unigram::UnigramLearner,
     wordpiece::WordPieceLearner,
@@ -226,6 +227,10 @@ impl Parts {
                         || special == SpecialTokens::WithMask
                     {
                         steps.push(apart(special)?.into());
+                    }
+                    match config.digits {
+                        Digits::Joined => {}
+                        Digits::Split => steps.push(DigitSplit::new(true).into()),
                     }
                     let pre_tokenizer = match steps.len() {
                         1 => spaces.clone().into(),

@@ -25,6 +25,9 @@ pub struct TokenizerConfig {
     /// BPE and Unigram: encodes a character that is not in the vocabulary as its bytes, which take
     /// 256 ids. Then no text is unknown.
     pub byte_fallback: bool,
+    /// BPE and Unigram: tokens of numbers.
+    #[serde(skip_serializing_if = "Digits::is_joined")]
+    pub digits: Digits,
     /// Uses one vocabulary for both sides.
     pub joint: bool,
     /// Adds `<bos>` before a source. A target always has both.
@@ -71,6 +74,27 @@ pub enum WordSplit {
     Punctuation,
 }
 
+/// Tokens of numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Digits {
+    /// Digits merge as letters do, so that frequent numbers have tokens of their own.
+    #[default]
+    Joined,
+    /// Each digit is a token, so that a model can copy any number.
+    Split,
+}
+
+impl Digits {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+    fn is_joined(&self) -> bool {
+        match self {
+            Self::Joined => true,
+            Self::Split => false,
+        }
+    }
+}
+
 /// Sides that are lowercased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +116,7 @@ impl Default for TokenizerConfig {
             vocab_size: 10_000,
             min_frequency: 1,
             byte_fallback: false,
+            digits: Digits::Joined,
             joint: true,
             source_bos: false,
             source_eos: true,
@@ -148,6 +173,11 @@ impl TokenizerConfig {
         }
         if self.byte_fallback && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             problems.push("`byte_fallback` needs `kind` = \"bpe\" or \"unigram\"".into());
+        }
+        if self.digits == Digits::Split
+            && !matches!(self.kind, TokenizerKind::Bpe | TokenizerKind::Unigram)
+        {
+            problems.push("`digits` = \"split\" needs `kind` = \"bpe\" or \"unigram\"".into());
         }
         match (&self.file, &self.source_file, &self.target_file) {
             (Some(_), None, None) | (None, None, None) => {}

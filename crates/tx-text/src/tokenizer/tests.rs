@@ -51,6 +51,39 @@ fn every_kind_round_trips() {
     }
 }
 
+/// `2024` is in every pair, so that its digits merge by default.
+#[test]
+fn split_digits_are_single_tokens() {
+    let pair = SentencePair::new("In 2024 and (2024), 2024km.", "Nel 2024, 2024.");
+    for kind in [TokenizerKind::Bpe, TokenizerKind::Unigram] {
+        for split in [WordSplit::Whitespace, WordSplit::Punctuation] {
+            let train = |digits| {
+                let config = TokenizerConfig { digits, ..config(kind, split) };
+                Tokenizers::train(&config, &vec![pair.clone(); 9]).unwrap().source
+            };
+            let tokens = |tokenizer: &Tokenizer| -> Vec<String> {
+                let ids = tokenizer.encode(&pair.source).unwrap();
+                assert_eq!(tokenizer.decode(&ids).unwrap(), pair.source);
+                ids.iter().map(|id| tokenizer.token(*id).unwrap()).collect()
+            };
+            let digits = |token: &String| token.chars().filter(char::is_ascii_digit).count();
+            let joined = tokens(&train(Digits::Joined));
+            assert!(joined.iter().map(digits).max() > Some(1), "{joined:?}");
+            let split = tokens(&train(Digits::Split));
+            assert_eq!(
+                split.iter().filter(|token| token.len() == 1 && digits(token) == 1).count(),
+                12
+            );
+            assert!(split.iter().all(|token| digits(token) <= 1), "{split:?}");
+        }
+    }
+    let word = TokenizerConfig {
+        digits: Digits::Split,
+        ..config(TokenizerKind::Word, WordSplit::Punctuation)
+    };
+    assert_eq!(word.problems(), ["`digits` = \"split\" needs `kind` = \"bpe\" or \"unigram\""]);
+}
+
 #[test]
 fn special_tokens_are_added_after_all_others() {
     let tokens = |tokens: &[&str]| tokens.iter().map(|&token| token.to_owned()).collect::<Vec<_>>();

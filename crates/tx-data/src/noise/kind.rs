@@ -92,9 +92,9 @@ impl Kind {
         match self {
             Self::UpperCase | Self::LowerCase | Self::Punctuation | Self::Concatenation => 0.05,
             Self::Typos | Self::Names | Self::Numbers => 0.1,
-            Self::TitleCase | Self::Symbols | Self::Placeholders | Self::Tags | Self::Copies => {
-                0.02
-            }
+            Self::TitleCase | Self::Copies => 0.02,
+            // Translation of text with markup keeps them without training.
+            Self::Symbols | Self::Placeholders | Self::Tags => 0.0,
         }
     }
 

@@ -44,7 +44,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"%(?:\d+\$)?[-+0#,]*\d*(?:\.\d+)?(?:ll?|hh?|z|j|t)?(?:[sdiufxXeEgGcp]\b|@)",
         r"%%",
         r"%[A-Za-z_][\w.-]*%",
-        r"https?://[^\s<>]*[^\s<>.,;:!?)'\x22]",
+        r"(?:https?://|\bwww\.)[^\s<>]*[^\s<>.,;:!?)'\x22]",
         r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
         r"&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#[xX][0-9A-Fa-f]+);",
         r"\\[nrt]",
@@ -242,6 +242,7 @@ mod tests {
         );
         assert!(survive(&["%s", "{a}"], "x {a} y %s.") && !survive(&["%s"], "%s %s"));
         assert!(words("100% sure, {not a placeholder}").is_empty());
+        assert_eq!(words("see www.a-b.de, awww.no and www."), ["www.a-b.de"]);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::{
 use anyhow::bail;
 use tx_cli::{
     allocator::SmallPages,
-    terminal::{stderr, stdout},
+    terminal::{printable, stderr, stdout},
 };
 use tx_infer::{Aligner, Bundle, Cancellation, Device, Line, Translation};
+use tx_markup::placeholders_of;
 use tx_text::{InvalidUtf8, Lines};
 
 use crate::{
@@ -24,6 +25,9 @@ use crate::{
     unknown_words::UnknownWords,
     usage::Usage,
 };
+
+/// Bytes of a placeholder that a note shows, at most.
+const SHOWN: usize = 60;
 
 /// Translates the text or the input of `args` with `bundle`, which was opened at `model`.
 pub fn translate(
@@ -41,6 +45,7 @@ pub fn translate(
     }
     let unit = args.unit()?;
     let mut notes_sentences = args.has_default_lines() && !args.quiet;
+    let mut notes_placeholders = notes_sentences && !args.json && args.format.is_none();
     let alignment_options = args.alignment_from.options(&bundle)?;
     let wants_alignment = args.alignment.is_some() || args.interactive;
     if args.alignment_from.is_given() && !wants_alignment {
@@ -104,6 +109,9 @@ pub fn translate(
                 if notes_sentences && note_sentences(&output, &lines, first)? {
                     notes_sentences = false;
                 }
+                if notes_placeholders && note_placeholders(&output, &lines, first)? {
+                    notes_placeholders = false;
+                }
                 translate_window(&mut output, &lines, &mut prefixes, first)?;
             }
             Split::Sentences => sentences::translate_window(&mut output, &lines, first)?,
@@ -132,6 +140,24 @@ fn note_sentences(output: &Output<'_>, texts: &[String], first: u64) -> io::Resu
         }
     }
     Ok(false)
+}
+
+/// Prints a note about the first of `texts`, numbered from `first`, that has a placeholder or an address, because
+/// the model can change it. Returns whether there is one.
+fn note_placeholders(output: &Output<'_>, texts: &[String], first: u64) -> io::Result<bool> {
+    let found = texts.iter().zip(first + 1..).find_map(|(text, number)| {
+        let placeholder = placeholders_of(text).into_iter().next()?;
+        Some((number, &placeholder[..placeholder.floor_char_boundary(SHOWN)]))
+    });
+    if let Some((number, placeholder)) = found {
+        let note = format!(
+            "note: line {number} has `{}`, which the model can change; `--format text` keeps \
+             placeholders, addresses, tags and symbols, `--format lines` hides this note",
+            printable(placeholder)
+        );
+        output.progress.suspend(|| writeln!(stderr(), "{note}"))?;
+    }
+    Ok(found.is_some())
 }
 
 /// Translates lines, numbered from `first`, and writes each batch as soon as it is done.

@@ -44,6 +44,20 @@ fn a_line_of_several_sentences_is_noted_once() {
 }
 
 #[test]
+fn a_line_with_a_placeholder_is_noted_once() {
+    let input = "five six\none {name} two\nwww.a.org\n";
+    let run = translate(&["--batch-size", "2"], input);
+    let note = "note: line 2 has `{name}`, which the model can change; `--format text` keeps \
+                placeholders, addresses, tags and symbols, `--format lines` hides this note\n";
+    assert_eq!(run.stderr.matches("note:").count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains(note), "{}", run.stderr);
+    for option in [&["--format", "lines"][..], &["--format", "text"], &["--json"], &["--quiet"]] {
+        let run = translate(option, input);
+        assert!(!run.stderr.contains("note:"), "{option:?}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn lines_and_their_order_are_kept() {
     let [first, second, third] = &alone()[..] else { panic!() };
     let input = format!("\n{TEXT}\n \nfive six\n\n");

@@ -90,9 +90,11 @@ impl Kind {
     /// Returns its share in a robust model.
     pub fn robust(self) -> f64 {
         match self {
-            Self::UpperCase | Self::LowerCase | Self::Punctuation | Self::Concatenation => 0.05,
+            Self::LowerCase | Self::Punctuation | Self::Concatenation => 0.05,
             Self::Typos | Self::Names | Self::Numbers => 0.1,
             Self::TitleCase | Self::Copies => 0.02,
+            // Inference reads capitals in lower case.
+            Self::UpperCase => 0.0,
             // Translation of text with markup keeps them without training.
             Self::Symbols | Self::Placeholders | Self::Tags => 0.0,
         }

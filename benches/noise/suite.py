@@ -6,7 +6,7 @@
 Each variant is a pair of files in OUT. Cases of the source change; the reference is what a reader expects:
 capitals for capitals, and otherwise the reference of the test set, with the emoji, placeholder, tag, name or
 number that was put into both sides. The generator is independent of the noise that tx trains with: other
-names, other symbols, other positions. Standard library only; random numbers have a fixed seed.
+names and other symbols. Standard library only; random numbers have a fixed seed.
 """
 
 import argparse

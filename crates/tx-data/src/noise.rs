@@ -1,8 +1,8 @@
 //! Noise: changed copies of training pairs, so that a model translates text that its corpus lacks.
 //!
 //! Each kind of noise has a share `p`. A training pair is followed by a copy with this noise with
-//! probability `p`, independently of other kinds, so a corpus of `n` pairs has about `n (1 + Σ p)`
-//! pairs. The pairs themselves stay unchanged. A copy depends on the seed, the pair, its index and the
+//! probability `p`, independently of other kinds, unless it has nothing to change, so a corpus of `n` pairs
+//! has at most about `n (1 + Σ p)` pairs. The pairs themselves stay unchanged. A copy depends on the seed, the pair, its index and the
 //! pair before it, so every pass over a corpus, in memory or on disk, has the same copies.
 //!
 //! Copies of some kinds change or mark a word of the source and its translation. These words are found in

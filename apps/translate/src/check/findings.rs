@@ -79,9 +79,9 @@ impl Problem {
 pub struct Findings {
     /// Number of lines.
     lines: usize,
-    /// Numbers of lines without words.
+    /// Number of lines without words.
     blank: usize,
-    /// Lines with numbers, and with placeholders or addresses.
+    /// Lines with numbers, and with placeholders or addresses, in the line or its translation.
     with_numbers: usize,
     with_placeholders: usize,
     /// Problems with the number of their line, from 1.
@@ -118,8 +118,8 @@ impl Findings {
         found(Problem::Placeholder, placeholders != kept);
         found(Problem::Unknown, !translation.unknown.is_empty());
         found(Problem::Truncated, translation.truncated);
-        self.with_numbers += usize::from(!numbers.is_empty());
-        self.with_placeholders += usize::from(!placeholders.is_empty());
+        self.with_numbers += usize::from(!numbers.is_empty() || !translated.is_empty());
+        self.with_placeholders += usize::from(!placeholders.is_empty() || !kept.is_empty());
         let [length, translated] = [line.trim(), text].map(|text| text.chars().count());
         if translated > 0 {
             self.ratios.push((number, translated as f64 / length.max(1) as f64));
@@ -282,5 +282,9 @@ mod tests {
         assert!(table.contains("empty translation                    1  20.00 %  6\n"), "{table}");
         let json = findings.to_json();
         assert_eq!((&json["lines"], &json["problems"]["copied"]), (&json!(6), &json!([4])));
+        // An invented number counts as well, so that no share exceeds 100 %.
+        findings.add("der Hund", &Translation::of_text("dog 5"));
+        let table = findings.table();
+        assert!(table.contains("changed number                       2 100.00 %  2\n"), "{table}");
     }
 }

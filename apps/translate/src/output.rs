@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tx_cli::terminal::stderr;
-use tx_infer::{InferError, Line, Scored, Translation, Translator};
+use tx_infer::{InferError, Line, Scored, Term, Translation, Translator};
 
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
@@ -95,7 +95,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Warns about truncated lines and unknown words.
+    /// Warns about truncated lines, unknown words and terms that are not translated.
     pub fn warn(&mut self, lines: &[Line<'_>], translations: &[Translation]) -> io::Result<()> {
         if self.quiet {
             return Ok(());
@@ -111,7 +111,10 @@ impl Output<'_> {
             let unknown = self.unknown.add(&found.unknown).map(|words| {
                 format!("unknown words in line {number}, which the model cannot translate: {words}")
             });
-            for warning in truncated.into_iter().chain(unknown) {
+            let terms = found.terms.iter().filter(|term| !term.is_used).map(|Term { source, target, .. }| {
+                format!("the translation of line {number} lacks `{target}` for `{source}`, a term of the glossary")
+            });
+            for warning in truncated.into_iter().chain(unknown).chain(terms) {
                 self.progress.suspend(|| writeln!(stderr(), "warning: {warning}"))?;
             }
         }

@@ -104,13 +104,16 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 23] = [
+    const SOURCE: [&str; 26] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
         "coverage-penalty",
         "format",
+        "glossary",
+        "glossary-languages",
+        "glossary-use",
         "keep-capitals",
         "max-len-extra",
         "max-len-ratio",

@@ -120,6 +120,24 @@ pub enum InferError {
         path: PathBuf,
     },
 
+    /// An entry of a glossary is not a term with a translation.
+    #[error("entry {entry} of the glossary: {problem}")]
+    Glossary {
+        /// Number of the entry, from 1.
+        entry: usize,
+        /// The problem.
+        problem: String,
+    },
+
+    /// The file is not a glossary.
+    #[error("cannot read the glossary `{path}`")]
+    GlossaryFile {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        source: Box<InferError>,
+    },
+
     /// The model's sizes contradict each other.
     #[error(transparent)]
     Model(#[from] ConfigError),

@@ -7,17 +7,21 @@ mod target_scores;
 pub(crate) mod translation;
 mod unknown;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use tx_engine::{Ablation, PackedTransformer};
 use tx_model::ModelConfig;
-use tx_text::Tokenizers;
+use tx_text::{Tokenizers, WordTable};
 
 use crate::{
     bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
     capitals::Capitals,
     error::InferError,
+    glossary::{FoundTerms, Glossary, Terms},
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     pool::{Failure, InOrder, Placement, Priority},
@@ -65,6 +69,9 @@ struct Model {
     /// Search options of calls that do not specify their own.
     options: SearchOptions,
     mbr: Option<Mbr>,
+    glossary: Option<Terms>,
+    /// Table of the target vocabulary for glossaries.
+    words: Arc<OnceLock<Arc<WordTable>>>,
     /// Language of texts that are divided into sentences.
     text_language: Option<String>,
 }
@@ -74,7 +81,9 @@ impl Translator {
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let texts = PairTokenizer::of(tokenizers, config.max_len, None);
         let (engine, options) = (engine.into(), SearchOptions::default());
-        let model = Model { config, engine, texts, options, mbr: None, text_language: None };
+        let (mbr, glossary, text_language) = (None, None, None);
+        let words = Arc::default();
+        let model = Model { config, engine, texts, options, mbr, glossary, words, text_language };
         Self { runner: Runner::new(model) }
     }
 
@@ -120,6 +129,18 @@ impl Translator {
     pub fn with_capitals(self, capitals: Capitals) -> Self {
         let model = Arc::unwrap_or_clone(self.runner.model);
         let model = Model { texts: model.texts.with_capitals(capitals), ..model };
+        Self { runner: Runner { model: model.into(), ..self.runner } }
+    }
+
+    /// Translates terms as a glossary says, in all calls. [`Translation::terms`] lists those of a text.
+    ///
+    /// [`SearchOptions::glossary`] decides how. [Constraints](crate::search::Constraints) need a beam of at least 2 and
+    /// one group.
+    pub fn with_glossary(self, glossary: impl Into<Arc<Glossary>>) -> Self {
+        let model = Arc::unwrap_or_clone(self.runner.model);
+        let table = || Arc::new(WordTable::of(&model.texts.tokenizers().target));
+        let terms = Terms::new(glossary.into(), model.words.get_or_init(table).clone());
+        let model = Model { glossary: Some(terms), ..model };
         Self { runner: Runner { model: model.into(), ..self.runner } }
     }
 
@@ -284,6 +305,13 @@ impl Translator {
 }
 
 impl Model {
+    /// Terms of the glossary in a source; `None` without a glossary, and if there are none.
+    fn terms(&self, source: &str) -> Result<Option<FoundTerms>, InferError> {
+        let Some(glossary) = &self.glossary else { return Ok(None) };
+        let found = glossary.find(source, &self.texts.tokenizers().target)?;
+        Ok(Some(found).filter(|found| !found.is_empty()))
+    }
+
     /// Language whose abbreviations divide text into sentences.
     fn text_language(&self) -> Option<&str> {
         self.text_language.as_deref().or_else(|| self.texts.source_language())
@@ -301,6 +329,8 @@ impl TaskModel for Model {
             texts: PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned()),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
+            glossary: None,
+            words: Arc::default(),
             text_language: paragraphs::text_language(parts),
         }
     }
@@ -332,6 +362,11 @@ impl Model {
     /// [`InferError::Search`] with all problems of the options.
     fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
         let mut problems = options.problems();
+        let constrains = self.glossary.is_some() && options.glossary.constrains();
+        if constrains && (options.beam == 1 || options.groups > 1) {
+            problems
+                .push("`glossary` = constrain needs `beam` of at least 2, and `groups` = 1".into());
+        }
         let layers = self.engine.decoder_layers();
         if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
             problems

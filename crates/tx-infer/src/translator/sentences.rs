@@ -9,6 +9,7 @@ use crate::{
     cancellation::Cancellation,
     capitals::upper,
     error::InferError,
+    glossary::FoundTerms,
     pair_tokenizer::SourceText,
     pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
@@ -32,6 +33,8 @@ pub(super) struct Text {
     truncated: bool,
     /// Token of a language before the target.
     forced_first: Option<u32>,
+    /// Terms of the glossary.
+    terms: Option<FoundTerms>,
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
@@ -68,12 +71,19 @@ impl Sentences {
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
         let read = tokenizer.cased(readable)?;
+        let is_lowered = matches!(read, Cow::Owned(_));
+        let terms = self.model.terms(readable)?;
+        let read = match &terms {
+            Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),
+            _ => read.into_owned(),
+        };
         let text = Text {
-            is_lowered: matches!(read, Cow::Owned(_)),
-            text: read.into_owned(),
+            is_lowered,
+            text: read,
             token,
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
+            terms,
             prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
             number: line.number,
             cancellation: line.cancellation.map_or_else(|| call.clone(), |own| own.or(call)),
@@ -98,10 +108,12 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         // The token of a language is not part of the text.
-        let Text { text, token, .. } = text;
+        let Text { text, token, terms, .. } = text;
         let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
+        let best = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
         Ok(Translation {
-            text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
+            terms: terms.as_ref().map(|terms| terms.used_in(&best)).unwrap_or_default(),
+            text: best,
             hypotheses,
             truncated: source.truncated,
             unknown: unknown_words(&self.model.texts.tokenizers().source, text, ids)?,
@@ -127,11 +139,22 @@ impl Text {
     }
 
     /// Request for the translation; `None` if it is canceled.
-    pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
-        let Self { forced_first, prefix, number, cancellation, .. } = self;
+    pub(super) fn request<'a>(
+        &'a self,
+        source: &'a Source,
+        options: &SearchOptions,
+    ) -> Option<Request<'a>> {
+        let Self { forced_first, prefix, number, cancellation, terms, .. } = self;
         let (forced_first, cancellation) = (*forced_first, Some(cancellation));
-        let request =
-            Request { forced_first, prefix, cancellation, ..Request::new(&source.ids, *number) };
+        let constraints = terms.as_ref().filter(|_| options.glossary.constrains());
+        let constraints = constraints.and_then(|terms| terms.constraints.as_ref());
+        let request = Request {
+            forced_first,
+            prefix,
+            constraints,
+            cancellation,
+            ..Request::new(&source.ids, *number)
+        };
         (!self.cancellation.is_cancelled()).then_some(request)
     }
 }
@@ -182,7 +205,7 @@ impl Task for Sentences {
         texts: &[Encoded<'_, Self>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Translation>, InferError> {
-        let requests = texts.iter().map(|text| text.text.request(&text.item));
+        let requests = texts.iter().map(|text| text.text.request(&text.item, &self.options));
         let requests: Vec<Option<Request<'_>>> = requests.collect();
         let search = |options: &SearchOptions| {
             let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();

@@ -1,9 +1,11 @@
 //! The way of all requests with a key or a body: what can be checked without the body is checked before
 //! it is read.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
-use tx_infer::{Deadline, Priority, deadline::Waiting};
+use tx_infer::{Deadline, Glossary, Priority, deadline::Waiting};
 use tx_markup::{Format as TextFormat, LineBreaks, PlanOptions};
 
 use super::{
@@ -17,8 +19,17 @@ use crate::{
 };
 
 /// Parameters that [`Call::request`] reads, besides the texts.
-pub const OPTIONS: [&str; 8] =
-    ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
+pub const OPTIONS: [&str; 9] = [
+    "source",
+    "target",
+    "format",
+    "line_breaks",
+    "model",
+    "pivot",
+    "alternatives",
+    "beam",
+    "glossary",
+];
 
 /// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
 /// that of its npm client, which means `api_key`.
@@ -101,12 +112,26 @@ impl Call {
         Ok(Self { parameters, access, deadline, guard })
     }
 
+    /// Returns the glossary whose name or id is the value of a parameter.
+    ///
+    /// # Errors
+    ///
+    /// If the client has none.
+    pub fn glossary(
+        &self,
+        service: &Service,
+        parameter: &str,
+    ) -> Result<Option<Arc<Glossary>>, ApiError> {
+        let id = self.parameters.given(parameter)?;
+        id.map(|id| service.glossaries.get(&self.access.owner(), id)).transpose()
+    }
+
     /// Returns a request without texts, with the options that several interfaces read in the same way.
     ///
     /// # Errors
     ///
     /// If one has a value that is not accepted.
-    pub fn request(&self) -> Result<request::Request, ApiError> {
+    pub fn request(&self, service: &Service) -> Result<request::Request, ApiError> {
         let parameters = &self.parameters;
         let source = parameters.required("source")?;
         let format = match parameters.given("format")? {
@@ -137,6 +162,7 @@ impl Call {
             plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
             alternatives: parameters.number("alternatives")?.unwrap_or(0),
             beam: parameters.number("beam")?,
+            glossary: self.glossary(service, "glossary")?,
             priority: Priority::Interactive,
             deadline: self.deadline.clone(),
         })

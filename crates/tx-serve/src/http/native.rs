@@ -12,7 +12,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tx_infer::{
-    Alignment, Attention, AttentionKind, Scored, attention_page, figure::FigureOptions,
+    Alignment, Attention, AttentionKind, Scored, Term, attention_page, figure::FigureOptions,
 };
 use tx_markup::{Done, SentenceResult};
 
@@ -57,7 +57,7 @@ pub async fn translate(
     parameters.only(&[&DETAILS[..], &OPTIONS].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("q")?;
     call.access.characters(&service, &texts)?;
-    let mut request = call.request()?;
+    let mut request = call.request(&service)?;
     request.texts = texts;
     let detail = Detail {
         tokens: parameters.flag("tokens")?,
@@ -134,6 +134,9 @@ fn sentence_of(sentence: &SentenceResult<'_>, route: Option<&Route>, detail: Det
         "unknown": translation.unknown,
         "hypotheses": hypotheses,
     });
+    if !translation.terms.is_empty() {
+        value["terms"] = translation.terms.iter().map(Term::to_json).collect();
+    }
     if let Some(Alignment { source, target, weights }) = alignment {
         if detail.alignment {
             let links = alignment.as_ref().map(Alignment::links).unwrap_or_default();

@@ -104,11 +104,12 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 26] = [
+    const SOURCE: [&str; 27] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
+        "confidence",
         "coverage-penalty",
         "format",
         "glossary",

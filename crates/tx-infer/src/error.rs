@@ -291,6 +291,28 @@ pub enum InferError {
         max: usize,
     },
 
+    /// A calibration needs words that are right and words that are not.
+    #[error(
+        "{right} of {words} words are right; a calibration needs both words that are right and words that are not"
+    )]
+    Calibration {
+        /// Number of words.
+        words: usize,
+        /// Number of words that are right.
+        right: usize,
+    },
+
+    /// The bundle has no calibration.
+    #[error("the model is not calibrated, so it has no confidence")]
+    NotCalibrated,
+
+    /// The calibration of a bundle in one file cannot be changed.
+    #[error("`{path}` is one file, which is not changed")]
+    ArchiveCalibration {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// The model has no such language.
     #[error("the model has no {side} language `{code}`{}", near(nearest.as_deref()))]
     UnknownLanguage {
@@ -442,6 +464,12 @@ impl InferError {
             ),
             Self::PrecisionFeature { .. } => {
                 Some("build the program with the feature `burn`, or use f32")
+            }
+            Self::NotCalibrated => Some(
+                "`translate calibrate --model DIR --source FILE --reference FILE` calibrates a bundle",
+            ),
+            Self::ArchiveCalibration { .. } => {
+                Some("calibrate the folder, and write the file again with `translate pack`")
             }
             Self::Text(error) => error.hint(),
             _ => None,

@@ -5,6 +5,7 @@ use tx_text::Tokenizer;
 
 use crate::{
     classifier::{Classification, LabelScore},
+    confidence::{Confidence, WordConfidence},
     fill_mask::{Filled, MaskToken},
     generator::{Continuation, Generator, ScoredText},
     glossary::Term,
@@ -38,6 +39,15 @@ impl Translator {
             object
         });
         hypotheses.collect()
+    }
+}
+
+impl Confidence {
+    /// Returns the probability of the translation, and the words with their probabilities.
+    pub fn to_json(&self) -> Value {
+        let word = |WordConfidence { word, probability, .. }: &WordConfidence| json!({ "word": word, "probability": probability });
+        let words: Vec<Value> = self.words.iter().map(word).collect();
+        json!({ "probability": self.probability, "words": words })
     }
 }
 

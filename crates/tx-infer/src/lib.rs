@@ -29,6 +29,7 @@ pub mod bundle;
 pub mod task;
 
 pub mod classifier;
+pub mod confidence;
 pub mod fill_mask;
 pub mod generator;
 pub mod glossary;
@@ -78,6 +79,7 @@ pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
 pub use capitals::Capitals;
 pub use classifier::{Classification, Classifier, LabelScore};
+pub use confidence::{Calibration, Confidence, Reliability, WordConfidence};
 pub use deadline::Deadline;
 pub use device::Device;
 pub use error::InferError;

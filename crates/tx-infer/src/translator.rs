@@ -20,6 +20,7 @@ use crate::{
     bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
     capitals::Capitals,
+    confidence::Calibration,
     error::InferError,
     glossary::{FoundTerms, Glossary, Terms},
     mbr::Mbr,
@@ -69,6 +70,7 @@ struct Model {
     /// Search options of calls that do not specify their own.
     options: SearchOptions,
     mbr: Option<Mbr>,
+    calibration: Option<Calibration>,
     glossary: Option<Terms>,
     /// Table of the target vocabulary for glossaries.
     words: Arc<OnceLock<Arc<WordTable>>>,
@@ -80,10 +82,17 @@ impl Translator {
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let texts = PairTokenizer::of(tokenizers, config.max_len, None);
-        let (engine, options) = (engine.into(), SearchOptions::default());
-        let (mbr, glossary, text_language) = (None, None, None);
-        let words = Arc::default();
-        let model = Model { config, engine, texts, options, mbr, glossary, words, text_language };
+        let model = Model {
+            config,
+            engine: engine.into(),
+            texts,
+            options: SearchOptions::default(),
+            mbr: None,
+            calibration: None,
+            glossary: None,
+            words: Arc::default(),
+            text_language: None,
+        };
         Self { runner: Runner::new(model) }
     }
 
@@ -142,6 +151,11 @@ impl Translator {
         let terms = Terms::new(glossary.into(), model.words.get_or_init(table).clone());
         let model = Model { glossary: Some(terms), ..model };
         Self { runner: Runner { model: model.into(), ..self.runner } }
+    }
+
+    /// Calibration of the bundle.
+    pub(crate) fn calibration(&self) -> Option<Calibration> {
+        self.runner.model.calibration
     }
 
     /// Turns parts of the model off in all calls, to see what they contribute (Michel et al. 2019).
@@ -329,6 +343,7 @@ impl TaskModel for Model {
             texts: PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned()),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
+            calibration: parts.calibration,
             glossary: None,
             words: Arc::default(),
             text_language: paragraphs::text_language(parts),

@@ -9,6 +9,7 @@ use tx_text::Tokenizers;
 
 use super::{CONFIG, Languages, QUANTIZED_FORMAT, files::Files};
 use crate::{
+    confidence::Calibration,
     error::InferError,
     file::write_whole,
     search::SearchOptions,
@@ -60,6 +61,9 @@ pub(super) struct BundleConfig {
     /// Absent in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<SearchOptions>,
+    /// Absent before the model is calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) calibration: Option<Calibration>,
     pub(super) model: ModelConfig,
 }
 
@@ -120,6 +124,7 @@ impl BundleConfig {
         let new = [
             ("languages", self.languages.is_some(), 2),
             ("search", self.search.is_some(), 2),
+            ("calibration", self.calibration.is_some(), 2),
             ("weights", !self.weights.is_f32(), QUANTIZED_FORMAT),
         ];
         match new.iter().find(|(_, is_given, since)| *is_given && self.format < *since) {
@@ -144,7 +149,11 @@ impl BundleConfig {
             (Some(_), task) => Some(format!("the task `{task}` has no `languages`")),
         };
         let search = self.search.as_ref().and_then(|search| self.search_problem(search));
-        match languages.or(search) {
+        let calibration = self.calibration.as_ref().and_then(|calibration| match self.task {
+            TaskKind::Translate => calibration.problem(),
+            task => Some(format!("the task `{task}` has no `calibration`")),
+        });
+        match languages.or(search).or(calibration) {
             Some(problem) => Err(InferError::Config { path: path.into(), problem }),
             None => Ok(()),
         }

@@ -76,6 +76,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
             search: self.search.as_ref(),
+            calibration: None,
             provenance: &self.provenance,
         }
     }

@@ -93,6 +93,7 @@ impl NewBundle<'_> {
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
             search: self.search.as_ref(),
+            calibration: None,
             provenance: &self.provenance,
         }
     }

@@ -13,6 +13,7 @@ use super::{
     vocabulary,
 };
 use crate::{
+    confidence::Calibration,
     error::InferError,
     file::write_whole,
     search::{SearchOptions, alignment_layer},
@@ -27,6 +28,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) tokenizers: &'a Tokenizers,
     pub(crate) languages: Option<&'a Languages>,
     pub(crate) search: Option<&'a SearchOptions>,
+    pub(crate) calibration: Option<Calibration>,
     pub(crate) provenance: &'a toml::Table,
 }
 
@@ -95,6 +97,7 @@ impl Parts<'_> {
             tokenizers,
             languages: self.languages.cloned(),
             search: self.search.cloned(),
+            calibration: self.calibration,
             model: self.config.clone(),
         }
     }

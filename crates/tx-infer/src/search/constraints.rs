@@ -155,7 +155,8 @@ impl Constraints {
 
     /// Sorts `candidates`, best first, so that those that get a place in a beam of `width` hypotheses come
     /// first: each number of tokens of constraints has as many places, the larger numbers those that
-    /// are left, and places that are not needed go to the best of the others. `progress` is that of a candidate.
+    /// are left, and places that are not needed go to the best of the others. The best candidate with the largest
+    /// number always has a place. `progress` is that of a candidate.
     pub(super) fn allocate(
         &self,
         candidates: &mut Vec<Candidate>,
@@ -166,17 +167,20 @@ impl Constraints {
         let mut places: Vec<usize> = (0..banks)
             .map(|bank| width / banks + usize::from(banks - bank <= width % banks))
             .collect();
+        let bank_of = |candidate: &Candidate| self.tokens_met(progress(candidate)).min(banks - 1);
+        let bank: Vec<usize> = candidates.iter().map(bank_of).collect();
+        let mut has_place = vec![false; candidates.len()];
         let mut left = width;
-        let mut has_place: Vec<bool> = candidates
-            .iter()
-            .map(|candidate| {
-                let place = &mut places[self.tokens_met(progress(candidate)).min(banks - 1)];
-                let has_place = *place > 0;
-                *place -= usize::from(has_place);
-                left -= usize::from(has_place);
-                has_place
-            })
-            .collect();
+        // In a narrow beam the largest number of tokens goes first, so that it grows with each step.
+        let furthest = bank.iter().position(|of| bank.iter().all(|other| other <= of));
+        for index in furthest.into_iter().chain(0..candidates.len()) {
+            let place = &mut places[bank[index]];
+            if !has_place[index] && (*place > 0 || Some(index) == furthest) && left > 0 {
+                *place = place.saturating_sub(1);
+                left -= 1;
+                has_place[index] = true;
+            }
+        }
         for has_place in has_place.iter_mut().filter(|has_place| !**has_place).take(left) {
             *has_place = true;
         }
@@ -286,6 +290,9 @@ mod tests {
             [(0, 4), (0, 5), (0, 7), (1, 8), (2, 4), (1, 4), (2, 5)]
         );
         assert_eq!(sorted(all.to_vec(), 2)[..2], [(0, 7), (1, 8)]);
+        // A narrow beam goes on with the constraint.
+        assert_eq!(sorted(all[..5].to_vec(), 1)[0], (1, 8));
+        assert_eq!(sorted([all[0], all[1], all[3]].to_vec(), 2)[..2], [(0, 4), (0, 7)]);
         // Without others, the places of the banks that are empty go to the first.
         assert_eq!(sorted(all[..3].to_vec(), 2), [(0, 4), (0, 5), (1, 4)]);
     }

@@ -122,7 +122,7 @@ pub enum GlossaryUse {
     /// In the source, behind the terms (Dinu et al. 2019): a model that is trained to do so uses them, also in other
     /// forms of the words. Needs no beam.
     Inline,
-    /// Both.
+    /// As constraints, and in the source.
     Both,
 }
 

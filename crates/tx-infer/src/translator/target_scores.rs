@@ -66,11 +66,41 @@ impl Translator {
         cancellation: &Cancellation,
     ) -> Result<Vec<TargetScore>, InferError> {
         let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
-            let (source, target) = (source.as_ref().trim().into(), target.as_ref().into());
-            PairText { source, target, line }
+            let target = Target::Text(target.as_ref().into());
+            PairText { source: source.as_ref().trim().into(), target, line }
         });
-        let texts = texts.enumerate().collect();
+        self.score_pairs(texts.collect(), cancellation)
+    }
+
+    /// Scores targets that are given as ids, as those of hypotheses.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score`](Self::score).
+    pub(crate) fn score_ids(
+        &self,
+        sources: &[impl AsRef<str>],
+        targets: Vec<Vec<u32>>,
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let pairs = sources.iter().zip(targets).zip(1..).map(|((source, ids), line)| {
+            let target = Target::Ids(ids);
+            PairText { source: source.as_ref().trim().into(), target, line }
+        });
+        self.score_pairs(pairs.collect(), &Cancellation::new())
+    }
+
+    fn score_pairs(
+        &self,
+        pairs: Vec<PairText>,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<TargetScore>, InferError> {
         let mut found = vec![TargetScore::default(); pairs.len()];
+        // Without a source or a target there is nothing to score.
+        let texts = pairs.into_iter().enumerate().filter(|(_, pair)| match &pair.target {
+            Target::Text(_) => true,
+            Target::Ids(ids) => !ids.is_empty(),
+        });
+        let texts = texts.collect();
         let task = Pairs { model: self.runner.model.clone() };
         self.runner.pool.run(task.into(), texts, cancellation.child(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
@@ -88,8 +118,14 @@ struct Pairs {
 /// A pair and the number of its line, from 1.
 struct PairText {
     source: String,
-    target: String,
+    target: Target,
     line: u64,
+}
+
+/// Target of a pair.
+enum Target {
+    Text(String),
+    Ids(Vec<u32>),
 }
 
 /// A pair as ids.
@@ -105,7 +141,11 @@ impl Task for Pairs {
     type Output = TargetScore;
 
     fn bytes(pair: &PairText) -> usize {
-        pair.source.len().max(pair.target.len())
+        let target = match &pair.target {
+            Target::Text(text) => text.len(),
+            Target::Ids(ids) => ids.len(),
+        };
+        pair.source.len().max(target)
     }
 
     fn placement(&self) -> Placement {
@@ -118,7 +158,11 @@ impl Task for Pairs {
         let (source, truncated) = self.model.texts.source_ids(source)?;
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line, found, max };
-        match self.model.texts.target_ids(target)? {
+        let target = match target {
+            Target::Text(text) => self.model.texts.target_ids(text)?,
+            Target::Ids(ids) => Some(ids.clone()),
+        };
+        match target {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
             Some(target) => Ok(Pair { source, target, truncated }),

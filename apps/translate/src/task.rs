@@ -104,11 +104,12 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 23] = [
+    const SOURCE: [&str; 24] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
+        "context",
         "coverage-penalty",
         "format",
         "keep-capitals",

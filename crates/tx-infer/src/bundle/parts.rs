@@ -26,6 +26,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) config: &'a ModelConfig,
     pub(crate) tokenizers: &'a Tokenizers,
     pub(crate) languages: Option<&'a Languages>,
+    pub(crate) context: usize,
     pub(crate) search: Option<&'a SearchOptions>,
     pub(crate) provenance: &'a toml::Table,
 }
@@ -94,6 +95,7 @@ impl Parts<'_> {
             vocabulary: vocabulary(self.tokenizers),
             tokenizers,
             languages: self.languages.cloned(),
+            context: self.context,
             search: self.search.cloned(),
             model: self.config.clone(),
         }

@@ -111,7 +111,10 @@ impl<'a> SearchState<'a> {
     ) -> Self {
         let ModelLimits { start, padding, limits, max_len } = model;
         let sentence =
-            |&Request { source, forced_first, prefix, number, cancellation }: &Request<'a>| {
+            |&Request { source, context, forced_first, prefix, number, cancellation }: &Request<
+                'a,
+            >| {
+                let source = source.get(context..).unwrap_or(source);
                 let given = usize::from(forced_first.is_some()) + prefix.len();
                 let (wanted, text) = match limits {
                     Limits::Source => (options.max_len(source.len(), max_len), source),

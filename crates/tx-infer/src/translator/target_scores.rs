@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Model, Translator};
+use super::{Line, Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
@@ -65,9 +65,29 @@ impl Translator {
         first: u64,
         cancellation: &Cancellation,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
-            let (source, target) = (source.as_ref().trim().into(), target.as_ref().into());
-            PairText { source, target, line }
+        let lines = pairs.iter().zip(first..);
+        let lines = lines.map(|((source, target), number)| {
+            (Line::new(source.as_ref(), number), target.as_ref())
+        });
+        self.score_lines(&lines.collect::<Vec<_>>(), cancellation)
+    }
+
+    /// Same as [`score_with`](Self::score_with), for sources with context. The number of a line is for
+    /// messages, and its prefix and cancellation have no effect.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score_with`](Self::score_with).
+    pub fn score_lines(
+        &self,
+        pairs: &[(Line<'_>, &str)],
+        cancellation: &Cancellation,
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let texts = pairs.iter().map(|(line, target)| PairText {
+            source: line.text.trim().into(),
+            context: self.texts().read_context(line.context).to_vec(),
+            target: (*target).into(),
+            line: line.number + 1,
         });
         let texts = texts.enumerate().collect();
         let mut found = vec![TargetScore::default(); pairs.len()];
@@ -88,6 +108,7 @@ struct Pairs {
 /// A pair and the number of its line, from 1.
 struct PairText {
     source: String,
+    context: Vec<String>,
     target: String,
     line: u64,
 }
@@ -113,9 +134,10 @@ impl Task for Pairs {
     }
 
     fn encode(&self, pair: &PairText) -> Result<Pair, InferError> {
-        let &PairText { ref source, ref target, line } = pair;
+        let &PairText { ref source, ref context, ref target, line } = pair;
         let source = self.model.texts.split(source)?;
-        let (source, truncated) = self.model.texts.source_ids(source)?;
+        let source = self.model.texts.source_ids(source, context)?;
+        let (source, truncated) = (source.ids, source.truncated);
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line, found, max };
         match self.model.texts.target_ids(target)? {

@@ -17,8 +17,17 @@ use crate::{
 };
 
 /// Parameters that [`Call::request`] reads, besides the texts.
-pub const OPTIONS: [&str; 8] =
-    ["source", "target", "format", "line_breaks", "model", "pivot", "alternatives", "beam"];
+pub const OPTIONS: [&str; 9] = [
+    "source",
+    "target",
+    "format",
+    "line_breaks",
+    "model",
+    "pivot",
+    "alternatives",
+    "beam",
+    "context",
+];
 
 /// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
 /// that of its npm client, which means `api_key`.
@@ -134,6 +143,10 @@ impl Call {
             target: parameters.required("target")?.to_owned(),
             model: given("model")?,
             pivot: given("pivot")?,
+            context: request::Context {
+                text: given("context")?.unwrap_or_default(),
+                is_document: false,
+            },
             plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
             alternatives: parameters.number("alternatives")?.unwrap_or(0),
             beam: parameters.number("beam")?,

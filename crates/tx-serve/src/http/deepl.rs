@@ -24,18 +24,16 @@ use crate::{
 };
 
 /// Parameters of `/v2/translate`, besides those of the markup.
-const KNOWN: [&str; 6] =
-    ["text", "source_lang", "target_lang", "formality", "split_sentences", "model_type"];
+const KNOWN: [&str; 7] =
+    ["text", "source_lang", "target_lang", "context", "formality", "split_sentences", "model_type"];
 
 /// Parameters of the markup.
 const MARKUP: [&str; 5] =
     ["tag_handling", "ignore_tags", "splitting_tags", "non_splitting_tags", "outline_detection"];
 
-/// Parameters that change no result of this server: `context` is advice that the models do not read, and
-/// `preserve_formatting` is what they do anyway.
-const IGNORED: [&str; 7] = [
+/// Parameters that change no result of this server: `preserve_formatting` is what the models do anyway.
+const IGNORED: [&str; 6] = [
     "auth_key",
-    "context",
     "debug",
     "enable_beta_languages",
     "preserve_formatting",
@@ -65,6 +63,10 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     let model_type = model_type(parameters)?;
     let characters: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     let request = request::Request {
+        context: request::Context {
+            text: parameters.given("context")?.unwrap_or_default().to_owned(),
+            is_document: false,
+        },
         plan: PlanOptions { format, line_breaks, tags: Arc::new(tags), ..PlanOptions::default() },
         ..request::Request::new(
             texts,

@@ -228,6 +228,7 @@ fn random_bundle(seed: u32) -> ModuleBundle {
         config,
         tokenizers,
         languages: Some(languages()),
+        context: 0,
         search: Some(search()),
         provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),
     }

@@ -90,6 +90,7 @@ fn bundle(
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance,
     }

@@ -59,6 +59,7 @@ pub(super) fn saved(
                 config,
                 tokenizers,
                 languages: None,
+                context: 0,
                 search: None,
                 provenance: provenance(),
             }
@@ -73,6 +74,7 @@ pub(super) fn saved(
                 config,
                 tokenizers,
                 languages: None,
+                context: 0,
                 search: None,
                 provenance: provenance(),
             }
@@ -87,6 +89,7 @@ pub(super) fn saved(
                 config,
                 tokenizers,
                 languages: None,
+                context: 0,
                 search: None,
                 provenance: provenance(),
             }

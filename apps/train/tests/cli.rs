@@ -56,6 +56,8 @@ mod cli {
     mod mixing;
     // Weights and word alignments of pairs.
     mod annotations;
+    // Sentences before those of a pair.
+    mod contexts;
     // Distillation from one or more teachers.
     mod distilling;
     // Synthetic pairs.

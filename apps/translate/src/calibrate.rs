@@ -8,7 +8,7 @@ use tx_cli::{
     allocator::SmallPages,
     terminal::{stderr, stdout},
 };
-use tx_infer::{Bundle, Calibration, Reliability};
+use tx_infer::{Bundle, Calibration, Cancellation, Reliability};
 use tx_text::lines::read_lines;
 
 use crate::{
@@ -71,13 +71,15 @@ pub fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
     let small_pages = small_pages.while_packing(bundle.weight_bytes());
     let translator = args.translator.translator(&args.model, &bundle, &device, args.seed.seed)?;
     drop(small_pages);
-    let translations = translator.translate_batch(&sources)?;
+    let lines = translator.document(&sources);
+    let (options, never) = (translator.options(), Cancellation::new());
+    let translations = translator.translate_all(&lines, options, &never)?;
     let calibration = match (args.check, bundle.calibration) {
         (true, Some(calibration)) => calibration,
         (true, None) => return Err(tx_infer::InferError::NotCalibrated.into()),
-        (false, _) => translator.calibrate(&sources, &translations, &references)?,
+        (false, _) => translator.calibrate(&lines, &translations, &references)?,
     };
-    let found = translator.reliability(&calibration, &sources, &translations, &references)?;
+    let found = translator.reliability(&calibration, &lines, &translations, &references)?;
     if !args.check {
         Bundle::write_calibration(&args.model, calibration)?;
         writeln!(stderr(), "calibrated `{}`", args.model.display())?;

@@ -100,7 +100,7 @@ fn check_text(
         if window.is_empty() {
             break;
         }
-        for (line, translation) in window.iter().zip(translator.translate_batch(&window)?) {
+        for (line, translation) in window.iter().zip(translator.translate_document(&window)?) {
             findings.add(line, &translation);
         }
     }

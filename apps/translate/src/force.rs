@@ -8,15 +8,19 @@ use std::{
 use clap::{Args, ValueHint};
 use serde_json::json;
 use tx_cli::terminal::{stderr, stdout};
-use tx_infer::{Bundle, Device, Generator, TargetScore, TaskKind, Translator};
+use tx_infer::{Bundle, Cancellation, Device, Generator, Line, TargetScore, TaskKind, Translator};
 use tx_text::{Lines, TextError};
 
 use crate::{
-    args::model::{BatchArgs, DeviceArgs, LanguageArgs, ThreadArgs, bundle_path},
+    args::model::{BatchArgs, ContextArgs, DeviceArgs, LanguageArgs, ThreadArgs, bundle_path},
+    document::Document,
     usage::Usage,
 };
 
+mod contrastive;
 mod texts;
+
+use contrastive::Contrastive;
 
 /// Number of lines scored together.
 const WINDOW: usize = 1_000;
@@ -43,6 +47,11 @@ pub struct ForceArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub target: Option<PathBuf>,
 
+    /// File with wrong translations, line by line, an empty line for none (repeatable): prints how often the
+    /// translation of --target has a higher probability than all of them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "target")]
+    pub contrastive: Vec<PathBuf>,
+
     /// Print a JSON object per line, with the log-probability of each token
     #[arg(long)]
     pub json: bool,
@@ -59,6 +68,10 @@ pub struct ForceArgs {
     #[command(flatten)]
     pub languages: LanguageArgs,
 
+    /// Context of the source sentences
+    #[command(flatten)]
+    pub context: ContextArgs,
+
     /// Device to run on
     #[command(flatten)]
     pub device: DeviceArgs,
@@ -68,7 +81,8 @@ pub struct ForceArgs {
     pub quiet: bool,
 }
 
-/// Prints the log-probability of each target or text, and to standard error their perplexity.
+/// Prints the log-probability of each target or text, and to standard error their perplexity and the contrastive
+/// accuracy.
 pub fn force(args: ForceArgs) -> anyhow::Result<()> {
     let (_, device) = args.device.open()?;
     let Some((model, others)) = args.model.split_first() else { return Ok(()) };
@@ -84,6 +98,10 @@ pub fn force(args: ForceArgs) -> anyhow::Result<()> {
             }
             if args.languages.is_given() {
                 return Err(LanguageArgs::conflict(TaskKind::Generate).into());
+            }
+            if args.context.context.is_some() {
+                let problem = "`--context` conflicts with the task of the bundle, `generate`";
+                return Err(Usage::new(problem).into());
             }
             let alone = Generator::new(&bundle, &device)?;
             let generator = others.iter().try_fold(alone, |all, path| {
@@ -116,13 +134,15 @@ fn translations(
         all.with_member(&args.model[0], path, Translator::open(path, device)?)
     })?;
     let translator = args
-        .languages
-        .apply(translator)?
+        .context
+        .apply(args.languages.apply(translator)?)?
         .with_batch_tokens(args.batch.batch_tokens)
         .with_threads(args.threads.count());
     let mut sources = Lines::open(&args.source)?;
     let mut targets = Lines::open(&target)?;
-    let (mut first, mut tokens, mut total) = (0, 0, 0.0);
+    let mut contrastive = Contrastive::open(&args.contrastive)?;
+    let mut document = Document::new(translator.texts().context());
+    let (mut first, mut lines, mut tokens, mut total) = (0, 0, 0, 0.0);
     loop {
         let window = |lines: &mut Lines| lines.take(WINDOW).collect::<Result<Vec<String>, _>>();
         let pairs = (window(&mut sources)?, window(&mut targets)?);
@@ -136,16 +156,27 @@ fn translations(
             }
             .into());
         }
-        let pairs: Vec<(String, String)> = pairs.0.into_iter().zip(pairs.1).collect();
-        if pairs.is_empty() {
+        let (sources, targets) = pairs;
+        if sources.is_empty() {
             break;
         }
-        let found = translator.score(&pairs, first as u64)?;
+        document.add(&sources);
+        let numbered = sources.iter().zip(first as u64..).enumerate();
+        let numbered = numbered.map(|(index, (text, number))| Line {
+            context: document.before(index),
+            ..Line::new(text, number)
+        });
+        let numbered: Vec<Line<'_>> = numbered.collect();
+        let texts = targets.iter().map(String::as_str);
+        let pairs: Vec<_> = numbered.iter().copied().zip(texts).collect();
+        let found = translator.score_lines(&pairs, &Cancellation::new())?;
+        let wrong = contrastive.score(&translator, &numbered, &found)?;
         let mut out = BufWriter::new(stdout());
         if first == 0 && !args.json {
-            writeln!(out, "log_probability\ttokens\tperplexity")?;
+            let column = if contrastive.is_empty() { "" } else { "\tcontrastive" };
+            writeln!(out, "log_probability\ttokens\tperplexity{column}")?;
         }
-        for (index, forced) in found.iter().enumerate() {
+        for (index, (forced, wrong)) in found.iter().zip(wrong).enumerate() {
             let line = first + index + 1;
             if forced.truncated && !args.quiet {
                 let max_len = translator.config().max_len;
@@ -155,16 +186,26 @@ fn translations(
                      maximum of this model"
                 )?;
             }
-            tokens += forced.ids.len();
-            total += forced.log_probability();
-            write_one(&mut out, &translator, line, forced, args.json)?;
+            // With context, a line that is empty on both sides is the end of a document.
+            let is_blank = [&sources[index], &targets[index]].iter().all(|it| it.trim().is_empty());
+            if !(is_blank && document.has_context()) {
+                lines += 1;
+                tokens += forced.ids.len();
+                total += forced.log_probability();
+            }
+            let wrong = (!contrastive.is_empty()).then_some(wrong);
+            write_one(&mut out, &translator, line, forced, wrong, args.json)?;
         }
         out.flush()?;
         first += pairs.len();
     }
     if !args.quiet {
         let perplexity = (-total / (tokens.max(1) as f64)).exp();
-        writeln!(stderr(), "perplexity {perplexity:.4} ({first} lines, {tokens} tokens)")?;
+        writeln!(stderr(), "perplexity {perplexity:.4} ({lines} lines, {tokens} tokens)")?;
+    }
+    contrastive.finish(first)?;
+    if !contrastive.is_empty() {
+        contrastive.write(&mut stderr())?;
     }
     Ok(())
 }
@@ -174,15 +215,22 @@ fn write_one(
     translator: &Translator,
     line: usize,
     forced: &TargetScore,
+    wrong: Option<Vec<f64>>,
     as_json: bool,
 ) -> io::Result<()> {
     let (log_probability, perplexity) = (forced.log_probability(), forced.perplexity());
     if !as_json {
-        return writeln!(out, "{log_probability:.6}\t{}\t{perplexity:.6}", forced.ids.len());
+        write!(out, "{log_probability:.6}\t{}\t{perplexity:.6}", forced.ids.len())?;
+        if let Some(wrong) = wrong {
+            let most_likely = wrong.into_iter().max_by(f64::total_cmp);
+            let shown = most_likely.map_or_else(String::new, |wrong| format!("{wrong:.6}"));
+            write!(out, "\t{shown}")?;
+        }
+        return writeln!(out);
     }
     let vocabulary = &translator.tokenizers().target;
     let tokens: Vec<Option<String>> = forced.ids.iter().map(|&id| vocabulary.token(id)).collect();
-    let object = json!({
+    let mut object = json!({
         "line": line,
         "log_probability": log_probability,
         "perplexity": perplexity,
@@ -190,5 +238,8 @@ fn write_one(
         "ids": forced.ids,
         "log_probabilities": forced.log_probabilities,
     });
+    if let Some(wrong) = wrong {
+        object["contrastive"] = wrong.into();
+    }
     writeln!(out, "{object}")
 }

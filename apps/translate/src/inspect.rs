@@ -84,6 +84,10 @@ pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
             writeln!(output, "  {key:<26} {value}")?;
         }
     }
+    if info.context > 0 {
+        writeln!(output, "\ncontext")?;
+        writeln!(output, "  {:<26} {}", "sentences", info.context)?;
+    }
     if let Some(search) = &info.search {
         writeln!(output, "\nsearch")?;
         let table = serde_json::to_value(search)?;

@@ -13,6 +13,7 @@ mod fill_mask;
 mod generate;
 mod lines;
 
+mod document;
 mod input;
 mod output;
 mod sentences;

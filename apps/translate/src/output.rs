@@ -116,8 +116,7 @@ impl Output<'_> {
         lines: &[Line<'_>],
         translations: &[Translation],
     ) -> Result<Vec<Confidence>, InferError> {
-        let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
-        self.translator.confidences(&texts, translations)
+        self.translator.confidences(lines, translations)
     }
 
     /// Warns about truncated lines, unknown words and terms that are not translated.

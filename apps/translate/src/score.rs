@@ -187,7 +187,7 @@ fn translate(args: &ScoreArgs, model: &Path, sources: &[String]) -> anyhow::Resu
     let seed = args.resampling.seed.unwrap_or(Sampling::default().seed);
     let translator = translator.translator(model, &bundle, &device, seed)?;
     drop(small_pages);
-    let translations = translator.translate_batch(sources)?;
+    let translations = translator.translate_document(sources)?;
     for (index, _) in translations.iter().enumerate().filter(|(_, found)| found.truncated) {
         let (line, max_len) = (index + 1, translator.config().max_len);
         writeln!(

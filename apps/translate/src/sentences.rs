@@ -11,13 +11,18 @@ use serde_json::json;
 use tx_cli::terminal::stdout;
 use tx_infer::{Cancellation, Line, SentenceTranslation, TextTranslation, Translation};
 
-use crate::output::{Format, Output, Stop};
+use crate::{
+    document::Document,
+    output::{Format, Output, Stop},
+};
 
 /// Translates the sentences of lines, which are numbered from `first`, and writes each line as soon as
-/// its sentences and all lines before it are done.
+/// its sentences and all lines before it are done. The context of a sentence are the sentences before it, also
+/// of other lines of its document.
 pub fn translate_window(
     output: &mut Output<'_>,
     texts: &[String],
+    document: &mut Document,
     first: u64,
 ) -> anyhow::Result<()> {
     let translator = output.translator;
@@ -31,7 +36,11 @@ pub fn translate_window(
             spans.iter().map(|span| translator.sentence(text, span.clone())).zip(numbers)
         })
         .collect();
-    let lines = sentences.iter().map(|(text, number)| Line::new(text, *number));
+    let positions = add_sentences(document, texts, &spans);
+    let lines = sentences.iter().enumerate().map(|(index, (text, number))| {
+        let context = positions.get(index).map_or(&[][..], |at| document.before(*at));
+        Line { context, ..Line::new(text, *number) }
+    });
     let lines: Vec<Line<'_>> = lines.collect();
     let texts = texts.iter().map(String::as_str);
     let mut pending =
@@ -45,6 +54,30 @@ pub fn translate_window(
     }
     // Lines without sentences at the end.
     Ok(pending.write(output)?)
+}
+
+/// Adds the sentences at `spans` of lines to a document, and returns their positions; none without context.
+/// A line without a sentence ends the document.
+fn add_sentences(
+    document: &mut Document,
+    texts: &[String],
+    spans: &[Vec<Range<usize>>],
+) -> Vec<usize> {
+    let (mut sentences, mut positions) = (Vec::new(), Vec::new());
+    if !document.has_context() {
+        return positions;
+    }
+    for (text, spans) in texts.iter().zip(spans) {
+        if spans.is_empty() {
+            sentences.push(String::new());
+        }
+        for span in spans {
+            positions.push(sentences.len());
+            sentences.push(text[span.clone()].to_owned());
+        }
+    }
+    document.add(&sentences);
+    positions
 }
 
 /// Lines that have not been written.

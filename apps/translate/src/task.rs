@@ -104,12 +104,13 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 27] = [
+    const SOURCE: [&str; 28] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
         "confidence",
+        "context",
         "coverage-penalty",
         "format",
         "glossary",

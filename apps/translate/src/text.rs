@@ -17,6 +17,7 @@ use tx_text::{InvalidUtf8, Lines};
 use crate::{
     align::TextAligner,
     args::{TranslateArgs, split::Split},
+    document::Document,
     input::{Input, Window},
     interactive::{Session, interactive},
     output::{Format, Output, Stop},
@@ -101,6 +102,7 @@ pub fn translate(
         progress,
         unknown: UnknownWords::default(),
     };
+    let mut document = Document::new(translator.texts().context());
     let mut first = 0;
     loop {
         let Window { lines, end } = input.window(window);
@@ -113,9 +115,12 @@ pub fn translate(
                 if notes_placeholders && note_placeholders(&output, &lines, first)? {
                     notes_placeholders = false;
                 }
-                translate_window(&mut output, &lines, &mut prefixes, first)?;
+                document.add(&lines);
+                translate_window(&mut output, &lines, &document, &mut prefixes, first)?;
             }
-            Split::Sentences => sentences::translate_window(&mut output, &lines, first)?,
+            Split::Sentences => {
+                sentences::translate_window(&mut output, &lines, &mut document, first)?;
+            }
         }
         first += lines.len() as u64;
         if let Some(end) = end {
@@ -165,6 +170,7 @@ fn note_placeholders(output: &Output<'_>, texts: &[String], first: u64) -> io::R
 fn translate_window(
     output: &mut Output<'_>,
     texts: &[String],
+    document: &Document,
     prefixes: &mut Prefixes,
     first: u64,
 ) -> anyhow::Result<()> {
@@ -173,7 +179,11 @@ fn translate_window(
         .iter()
         .zip(&prefixes)
         .zip(first..)
-        .map(|((text, prefix), number)| Line { prefix, ..Line::new(text, number) })
+        .enumerate()
+        .map(|(index, ((text, prefix), number))| {
+            let context = document.before(index);
+            Line { prefix, context, ..Line::new(text, number) }
+        })
         .collect();
     let translator = output.translator;
     let mut written = 0;

@@ -31,6 +31,8 @@ mod cli {
     mod translating;
     // Division of lines into sentences.
     mod splitting;
+    // Sentences before those that are translated, and contrastive evaluation.
+    mod contexts;
     // Files with markup, subtitles and documents.
     mod files;
     // Search options, output formats and contradictions.
@@ -162,6 +164,7 @@ fn with_tokenizers(tokenizers: Tokenizers) -> ModuleBundle {
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     }

@@ -244,6 +244,7 @@ impl Import {
             config: self.config.clone(),
             tokenizers: self.tokenizers.clone(),
             languages: self.languages.clone(),
+            context: 0,
             search: self.search.clone(),
             provenance: self.provenance()?,
             weights: weights.collect(),

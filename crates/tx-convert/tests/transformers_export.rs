@@ -50,6 +50,7 @@ fn bundle(config: ModelConfig) -> (TempDir, Bundle) {
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     };

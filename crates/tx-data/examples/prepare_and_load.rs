@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             overlaps: Overlaps::Count,
             target: TargetSide::Sentence,
             noise: None,
+            context: None,
         },
         tokenizer: &tokenizer,
         max_len: 128,

@@ -207,12 +207,12 @@ impl Cleaner {
         Self { config, target, scripts, seen: HashSet::new(), report }
     }
 
-    /// Returns the cleaned pair, or `None` if it is dropped.
+    /// Returns the cleaned pair, or `None` if it is dropped. Its context is not changed.
     pub fn clean(&mut self, pair: SentencePair) -> Option<SentencePair> {
         self.report.pairs += 1;
         let number = self.report.pairs;
         let Self { config, target: side, scripts, seen, report } = self;
-        let SentencePair { mut source, mut target } = pair;
+        let SentencePair { mut source, mut target, context } = pair;
 
         let normalization = config.normalization();
         let mut changed = ChangedBy::default();
@@ -275,7 +275,7 @@ impl Cleaner {
             return None;
         }
         report.kept += 1;
-        Some(SentencePair { source, target })
+        Some(SentencePair { source, target, context })
     }
 
     /// Returns the report of all pairs so far.

@@ -5,7 +5,7 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{Ends, SentencePair, Tokenizer, Tokenizers};
 
-use crate::{error::DataError, labels::Labels};
+use crate::{context::ContextEncoder, error::DataError, labels::Labels};
 
 /// Sentence as token ids, special tokens included, with its translation or its class.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +119,9 @@ pub struct EncodingReport {
     /// Input pairs that are noisy copies.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copies: usize,
+    /// Pairs that are read with context.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub with_context: usize,
     /// Pairs dropped because a side has no text.
     pub empty: usize,
     /// Number of the first dropped pair without text, from 1.
@@ -137,11 +140,18 @@ pub struct EncodingReport {
 }
 
 impl EncodingReport {
+    /// Adds the counts of pairs with context.
+    pub(crate) fn with_context(self, context: &ContextEncoder<'_>) -> Self {
+        let longest_source = self.longest_source.max(context.longest);
+        Self { with_context: self.with_context + context.pairs, longest_source, ..self }
+    }
+
     /// Adds the counts of the next part of a corpus.
     pub(crate) fn add(&mut self, next: &Self) {
         self.first_empty = self.first_empty.or(next.first_empty.map(|first| self.pairs + first));
         self.pairs += next.pairs;
         self.copies += next.copies;
+        self.with_context += next.with_context;
         self.empty += next.empty;
         self.long += next.long;
         self.policy = self.policy.or(next.policy);
@@ -173,6 +183,9 @@ impl fmt::Display for EncodingReport {
         };
         if self.copies > 0 {
             write!(f, "; {} of them noisy copies", self.copies)?;
+        }
+        if self.with_context > 0 {
+            write!(f, "; {} of them with context", self.with_context)?;
         }
         if let Some(first) = self.first_empty {
             write!(f, "; {} with an empty {side} left out (first: line {first})", self.empty)?;
@@ -320,7 +333,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Encodes a corpus in memory, as [`Encoder`] does.
+/// Encodes a corpus in memory, as [`Encoder`] does, with the context of its pairs.
 ///
 /// # Errors
 ///
@@ -332,7 +345,8 @@ pub fn encode_corpus(
     policy: LongPolicy,
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
-    encode_all(pairs, Encoder::new(tokenizers, max_len, policy), what)
+    let context = ContextEncoder::new(&tokenizers.source, max_len);
+    encode_all(pairs, Encoder::new(tokenizers, max_len, policy), context, what)
 }
 
 /// Encodes labeled texts in memory, as [`Encoder::labeled`] does.
@@ -348,20 +362,24 @@ pub fn encode_labeled(
     policy: LongPolicy,
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
-    encode_all(pairs, Encoder::labeled(tokenizer, labels, max_len, policy, what), what)
+    let context = ContextEncoder::new(tokenizer, max_len);
+    encode_all(pairs, Encoder::labeled(tokenizer, labels, max_len, policy, what), context, what)
 }
 
 fn encode_all(
     pairs: &[SentencePair],
     mut encoder: Encoder<'_>,
+    mut context: ContextEncoder<'_>,
     what: &str,
 ) -> Result<(Vec<EncodedPair>, EncodingReport), DataError> {
     let mut encoded = Vec::with_capacity(pairs.len());
-    encoder.encode(pairs, |_, pair| {
+    let contexts = context.encode(pairs.iter().map(|pair| &pair.context[..]))?;
+    encoder.encode(pairs, |index, mut pair| {
+        context.add(&mut pair, contexts.get(index).map_or(&[], Vec::as_slice));
         encoded.push(pair);
         Ok::<_, DataError>(())
     })?;
-    Ok((encoded, encoder.finish(what)?))
+    Ok((encoded, encoder.finish(what)?.with_context(&context)))
 }
 
 fn encode_side<'a>(

@@ -2,7 +2,8 @@
 //!
 //! A sentence pair passes through one module a step:
 //! [`source`] reads or generates it (and, with the feature `sources`, [`tx_fetch`] downloads its file),
-//! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`noise`] adds changed copies, [`encode`] applies the
+//! [`clean`] normalizes or drops it, [`split`] selects a validation part, [`context`] adds the sentences before it,
+//! [`noise`] adds changed copies, [`encode`] applies the
 //! tokenizers of [`tx_text`] and handles pairs that are empty or too long, [`prepared`] stores a corpus
 //! on disk that is larger than memory, [`sampler`] groups sentences of similar length, [`batch`] pads
 //! them and shifts the target by one, [`mask`] marks padding and later positions, [`loader`] is Burn's
@@ -34,6 +35,7 @@
 //! ```
 
 pub mod clean;
+pub mod context;
 pub mod near_duplicate;
 pub mod noise;
 pub mod source;
@@ -66,6 +68,7 @@ pub mod error;
 pub use annotation::Annotations;
 pub use batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch};
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
+pub use context::Context;
 pub use documents::{DocumentEnd, DocumentStore, TextParts};
 pub use encode::{
     EncodedPair, EncodingReport, Link, LongPolicy, PairAnnotation, TargetSide, encode_corpus,

@@ -88,7 +88,7 @@ pub const KEYS: usize = 4;
 /// Both variants are needed: `WHO IS TOM?` equals `Who is Tom?` only without name detection, and
 /// `Who is Tom?` equals `Who is Mary?` only with it.
 pub fn keys(pair: &SentencePair) -> [u64; KEYS] {
-    let SentencePair { source, target } = pair;
+    let SentencePair { source, target, .. } = pair;
     let key = |side: &[u8], text, names: &HashSet<&str>| {
         hash64(&[side, template_without(text, names).as_bytes()])
     };
@@ -210,7 +210,7 @@ impl OverlapFinder {
 }
 
 fn all_keys(pair: &SentencePair, side: TargetSide) -> [u64; 3 + KEYS] {
-    let SentencePair { source, target } = pair;
+    let SentencePair { source, target, .. } = pair;
     let [a, b, c, d] = keys_with(pair, side);
     let whole = hash64(&[b"pair", source.as_bytes(), target.as_bytes()]);
     [

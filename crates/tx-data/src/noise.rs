@@ -148,7 +148,7 @@ impl Noise {
         Self { lexicon, ..self }
     }
 
-    /// Returns the noisy copies of a training pair. `previous` is the training pair before it, `links` its
+    /// Returns the noisy copies of a training pair, with its context. `previous` is the training pair before it, `links` its
     /// word alignment.
     pub fn copies(
         &self,
@@ -168,7 +168,11 @@ impl Noise {
         }
         let mut copies = Vec::with_capacity(chosen.len());
         for kind in chosen {
-            copies.extend(kind.apply(pair, previous, links, &self.lexicon, &mut random));
+            let copy = kind.apply(pair, previous, links, &self.lexicon, &mut random);
+            // The previous pair, which is part of a concatenation, would be in its context, too.
+            let has_context = kind != Kind::Concatenation;
+            let context = || if has_context { pair.context.clone() } else { Vec::new() };
+            copies.extend(copy.map(|copy| SentencePair { context: context(), ..copy }));
         }
         copies
     }

@@ -22,6 +22,7 @@
 //!     overlaps: Overlaps::Count,
 //!     target: TargetSide::Sentence,
 //!     noise: None,
+//!     context: None,
 //! };
 //! let pairs = generated::reverse(100, 1).into_iter().map(Ok);
 //! let corpus = CleanCorpus::read(pairs, options, Vec::new(), &control)?;
@@ -43,12 +44,14 @@ use std::{
 };
 
 use tx_text::{
-    Normalization, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
+    Normalization, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, context::SEPARATOR,
+    special::SpecialTokens,
 };
 
 use crate::{
     annotation::{Annotations, annotate, word_counts},
     clean::{CleanConfig, Cleaner, CleaningReport},
+    context::{Context, ContextEncoder, Documents},
     encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, PairAnnotation, TargetSide},
     error::DataError,
     labels::Labels,
@@ -79,6 +82,8 @@ pub struct CorpusOptions {
     pub target: TargetSide,
     /// Noisy copies of the training pairs, if any.
     pub noise: Option<Noise>,
+    /// Context of the pairs, if they have any.
+    pub context: Option<Context>,
 }
 
 impl CorpusOptions {
@@ -200,6 +205,9 @@ pub struct CleanCorpus<T> {
     /// Weight and word alignment of each pair of `text`; empty if they have none.
     annotations: Vec<PairAnnotation>,
     noise: Option<Noise>,
+    context: Option<Context>,
+    /// Number of documents; 0 for pairs without context.
+    pub documents: usize,
     /// Pairs without the links that they had, because cleaning changed the number of their words.
     pub unlinked: usize,
     /// Counts of each cleaning step.
@@ -243,7 +251,7 @@ impl<T: TextStore> CleanCorpus<T> {
         control: &Control<'_>,
     ) -> Result<Self, DataError> {
         let normalization = options.normalization();
-        let CorpusOptions { clean, validation, overlaps, target, noise } = options;
+        let CorpusOptions { clean, validation, overlaps, target, noise, context } = options;
         let mut cleaner = Cleaner::with_targets(clean, target);
         let mut finder = match (&validation, overlaps) {
             (ValidationPairs::Given(pairs), Overlaps::Count | Overlaps::Drop) => {
@@ -253,9 +261,11 @@ impl<T: TextStore> CleanCorpus<T> {
         };
         let (mut overlap_dropped, mut unlinked) = (0, 0);
         let mut kept = Vec::new();
+        let mut documents = context.map(|context| Documents::new(context.sentences));
         for pair in pairs {
             control.check()?;
-            let pair = pair?;
+            let mut pair = pair?;
+            documents.iter_mut().for_each(|documents| _ = documents.add_to(&mut pair));
             let mut annotation = annotations.next(&pair)?;
             let linked = annotation.as_mut().filter(|annotation| !annotation.links.is_empty());
             let linked = linked.map(|annotation| (word_counts(&pair), annotation));
@@ -299,6 +309,8 @@ impl<T: TextStore> CleanCorpus<T> {
             held_out,
             annotations: kept,
             noise: None,
+            context,
+            documents: documents.map_or(0, |documents| documents.count()),
             unlinked,
             cleaning,
             overlap,
@@ -421,7 +433,7 @@ impl<T: TextStore> CleanCorpus<T> {
     }
 
     /// Learns the tokenizers from the training pairs, or reads them from files if `config` names files. They
-    /// record the normalization of the pairs.
+    /// record the normalization of the pairs, and have a separator if these have context.
     /// If the targets are labels, the tokenizer of the sources is that of both sides.
     ///
     /// # Errors
@@ -447,6 +459,12 @@ impl<T: TextStore> CleanCorpus<T> {
             }
         };
         control.check()?;
+        let tokenizers = match self.context {
+            Some(_) => {
+                tokenizers.with_special_tokens(config, vec![SEPARATOR.into()], Vec::new())?
+            }
+            None => tokenizers,
+        };
         Ok(tokenizers.with_steps_of(self.normalization))
     }
 
@@ -465,7 +483,8 @@ impl<T: TextStore> CleanCorpus<T> {
         control: &Control<'_>,
     ) -> Result<EncodingReport, DataError> {
         let encoder = Encoder::new(tokenizers, max_len, long);
-        self.encode_with(encoder, sink, control, |place, text, encoded| {
+        let context = ContextEncoder::new(&tokenizers.source, max_len);
+        self.encode_with(encoder, context, sink, control, |place, text, encoded| {
             match self.annotations.get(place.index) {
                 // The links are between words of the original.
                 Some(annotation) if place.is_copy => {
@@ -495,8 +514,9 @@ impl<T: TextStore> CleanCorpus<T> {
         control: &Control<'_>,
     ) -> Result<EncodingReport, DataError> {
         let encoder = Encoder::labeled(tokenizer, labels, max_len, long, TRAINING);
+        let context = ContextEncoder::new(tokenizer, max_len);
         let mut checked = KnownLabels { labels, sink, validation: 0 };
-        self.encode_with(encoder, &mut checked, control, |_, _, _| Ok(()))
+        self.encode_with(encoder, context, &mut checked, control, |_, _, _| Ok(()))
     }
 
     /// Encodes the training pairs and their noisy copies; `add` completes each of them, given its place
@@ -504,6 +524,7 @@ impl<T: TextStore> CleanCorpus<T> {
     fn encode_with<S: CorpusSink>(
         &self,
         mut encoder: Encoder<'_>,
+        mut context: ContextEncoder<'_>,
         sink: &mut S,
         control: &Control<'_>,
         add: impl Fn(Place, &SentencePair, &mut EncodedPair) -> Result<(), DataError>,
@@ -512,9 +533,12 @@ impl<T: TextStore> CleanCorpus<T> {
             pairs.iter().try_for_each(|pair| sink.validation(pair))?;
         }
         let mut encode_part = |part: &[Cow<'_, SentencePair>], places: &[Place], sink: &mut S| {
+            let contexts = self.contexts(part, places);
+            let contexts = context.encode(contexts.iter().copied())?;
             encoder.encode(part, |position, mut pair| {
                 control.check()?;
                 add(places[position], &part[position], &mut pair)?;
+                context.add(&mut pair, contexts.get(position).map_or(&[], Vec::as_slice));
                 sink.training(pair)
             })
         };
@@ -548,7 +572,22 @@ impl<T: TextStore> CleanCorpus<T> {
         }
         encode_part(&part, &places, sink)?;
         let report = encoder.finish(TRAINING)?;
-        Ok(EncodingReport { copies, ..report })
+        Ok(EncodingReport { copies, ..report }.with_context(&context))
+    }
+
+    /// Returns the context of each training pair of a part, which is empty for those that are trained without
+    /// it.
+    fn contexts<'p>(
+        &self,
+        part: &'p [Cow<'_, SentencePair>],
+        places: &[Place],
+    ) -> Vec<&'p [String]> {
+        let Some(context) = self.context else { return Vec::new() };
+        let of_pair = |(pair, place): (&'p Cow<'_, SentencePair>, &Place)| {
+            let is_dropped = context.is_dropped(place.index, pair);
+            if is_dropped { &[] } else { &pair.context[..] }
+        };
+        part.iter().zip(places).map(of_pair).collect()
     }
 }
 

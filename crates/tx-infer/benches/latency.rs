@@ -98,6 +98,7 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     };

@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `model.safetensors` | weights, named by their path in the model, in single precision or quantized |
-//! | `config.toml` | task, configuration, languages and search options of the model, and hashes of its tokenizers |
+//! | `config.toml` | task, configuration, languages, context and search options of the model, and hashes of its tokenizers |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers of translation |
 //! | `tokenizer.json` | Hugging Face tokenizer of a task with one text |
 //! | `provenance.toml` | origin of the model: data, seed, versions, scores |
@@ -88,6 +88,9 @@ pub const FORMAT: u32 = 2;
 /// The format of bundles with quantized weights.
 pub const QUANTIZED_FORMAT: u32 = 3;
 
+/// Maximum number of sentences of context that a bundle has.
+pub const MAX_CONTEXT: usize = 100;
+
 /// Name of the weights file; a folder without it is not a bundle.
 pub const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.toml";
@@ -112,6 +115,9 @@ pub struct Bundle {
     pub tokenizers: Tokenizers,
     /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
+    /// Sentences before a source that a model for translation reads with it, at most; 0 without
+    /// [context](tx_text::context).
+    pub context: usize,
     /// Search options that translators and generators use by default.
     pub search: Option<SearchOptions>,
     /// Calibration of the confidence in translations.
@@ -260,13 +266,14 @@ impl Bundle {
             })?
         };
         config.check_options(&files.path(CONFIG), &tokenizers)?;
-        let BundleConfig { model: config, languages, search, calibration, .. } = config;
+        let BundleConfig { model: config, languages, context, search, calibration, .. } = config;
         let weights = Arc::new(weights);
         Ok(Self {
             task,
             config,
             tokenizers,
             languages,
+            context,
             search,
             calibration,
             provenance,
@@ -409,6 +416,7 @@ impl Bundle {
             config: &self.config,
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
+            context: self.context,
             search: self.search.as_ref(),
             calibration: self.calibration,
             provenance: &self.provenance,

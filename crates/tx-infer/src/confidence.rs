@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::InferError,
-    translator::{Translation, Translator},
+    translator::{Line, Translation, Translator},
 };
 pub use reliability::Reliability;
 pub(crate) use units::Units;
@@ -99,7 +99,7 @@ impl Calibration {
 }
 
 impl Translator {
-    /// Returns the confidence in the best hypotheses of `translations`, which are those of `texts`: one more pass of
+    /// Returns the confidence in the best hypotheses of `translations`, which are those of `lines`: one more pass of
     /// the decoder over each.
     ///
     /// # Errors
@@ -108,18 +108,18 @@ impl Translator {
     /// [`score`](Self::score).
     pub fn confidences(
         &self,
-        texts: &[impl AsRef<str>],
+        lines: &[Line<'_>],
         translations: &[Translation],
     ) -> Result<Vec<Confidence>, InferError> {
         let calibration = self.calibration().ok_or(InferError::NotCalibrated)?;
-        let units = self.units(texts, translations)?;
+        let units = self.units(lines, translations)?;
         Ok(units.iter().map(|units| calibration.confidence(units)).collect())
     }
 
     /// Returns the words of the best hypotheses with their features.
     fn units(
         &self,
-        texts: &[impl AsRef<str>],
+        lines: &[Line<'_>],
         translations: &[Translation],
     ) -> Result<Vec<Units>, InferError> {
         let ids = translations.iter().map(|translation| match translation.hypotheses.first() {
@@ -127,30 +127,30 @@ impl Translator {
             None => Vec::new(),
         });
         let ids: Vec<Vec<u32>> = ids.collect();
-        let scores = self.score_ids(texts, ids)?;
+        let scores = self.score_ids(lines, ids)?;
         scores.iter().map(|score| Units::new(score, self.texts())).collect()
     }
 
-    /// Fits the calibration of the model to translations of `texts`, with a reference for each.
+    /// Fits the calibration of the model to translations of `lines`, with a reference for each.
     ///
     /// # Errors
     ///
     /// [`InferError::Calibration`] if all words are right, or none; otherwise the same as [`score`](Self::score).
     pub fn calibrate(
         &self,
-        texts: &[impl AsRef<str>],
+        lines: &[Line<'_>],
         translations: &[Translation],
         references: &[impl AsRef<str>],
     ) -> Result<Calibration, InferError> {
         let mut words = Vec::new();
-        for (units, reference) in self.units(texts, translations)?.iter().zip(references) {
+        for (units, reference) in self.units(lines, translations)?.iter().zip(references) {
             let is_right = units.found_in(reference.as_ref(), self.texts())?;
             words.extend(units.words.iter().map(|(_, features)| *features).zip(is_right));
         }
         Calibration::fit(&words)
     }
 
-    /// Measures a calibration on translations of `texts`, with a reference for each.
+    /// Measures a calibration on translations of `lines`, with a reference for each.
     ///
     /// # Errors
     ///
@@ -158,11 +158,11 @@ impl Translator {
     pub fn reliability(
         &self,
         calibration: &Calibration,
-        texts: &[impl AsRef<str>],
+        lines: &[Line<'_>],
         translations: &[Translation],
         references: &[impl AsRef<str>],
     ) -> Result<Reliability, InferError> {
-        let units = self.units(texts, translations)?;
+        let units = self.units(lines, translations)?;
         Reliability::new(calibration, &units, translations, references, self.texts())
     }
 }

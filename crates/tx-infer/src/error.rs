@@ -329,6 +329,18 @@ pub enum InferError {
     #[error("the model has no languages to select")]
     NoLanguages,
 
+    /// The model was trained with less context than is asked for.
+    #[error(
+        "a context of {found} sentences, but the model was trained with {}",
+        if *trained == 0 { "none".to_owned() } else { format!("at most {trained}") }
+    )]
+    Context {
+        /// Number of sentences asked for.
+        found: usize,
+        /// Maximum number of sentences that the model was trained with.
+        trained: usize,
+    },
+
     /// The model has several languages, and none is selected.
     #[error("no {side} language is selected; the model has {}", listed(codes))]
     LanguageNeeded {
@@ -455,6 +467,9 @@ impl InferError {
             }
             Self::UnknownLanguage { .. } | Self::LanguageNeeded { .. } => {
                 Some("`BundleInfo` lists the languages; `Translator::with_languages` selects them")
+            }
+            Self::Context { trained: 0, .. } => {
+                Some("`[data] context` trains a model with context; other models have none")
             }
             Self::NotFinite { .. } => Some(
                 "in half precision, try single precision; otherwise the weights may be damaged",

@@ -66,6 +66,7 @@ fn of<M>(
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: toml::Table::new(),
     }

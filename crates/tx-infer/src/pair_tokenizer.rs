@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use tx_text::{Tokenizers, special::BOS};
+use tx_text::{
+    Tokenizers,
+    context::{ContextTokenizer, start_of_text},
+};
 
 use crate::{
     bundle::{Bundle, LanguagePlacement, Languages},
@@ -21,6 +24,27 @@ pub struct PairTokenizer {
     max_len: usize,
     languages: Option<Selection>,
     capitals: Capitals,
+    context: Sentences,
+}
+
+/// Numbers of sentences of context.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sentences {
+    /// Maximum that the model was trained with.
+    trained: usize,
+    /// Maximum that it reads.
+    read: usize,
+}
+
+/// A source as ids.
+#[derive(Debug)]
+pub(crate) struct SourceIds {
+    /// At most `max_len` ids.
+    pub(crate) ids: Vec<u32>,
+    /// Number of ids that are context, between the token of a language and the text.
+    pub(crate) context: usize,
+    /// Whether the text is longer.
+    pub(crate) truncated: bool,
 }
 
 /// Languages of a model, and those that are selected.
@@ -45,8 +69,8 @@ pub(crate) struct SourceText<'a> {
 impl PairTokenizer {
     /// Creates the tokenizers of `bundle`, with its default languages.
     pub fn new(bundle: &Bundle) -> Self {
-        let Bundle { tokenizers, config, languages, .. } = bundle;
-        Self::of(tokenizers.clone(), config.max_len, languages.clone())
+        let Bundle { tokenizers, config, languages, context, .. } = bundle;
+        Self::of(tokenizers.clone(), config.max_len, languages.clone()).trained_with(*context)
     }
 
     /// Creates the tokenizers of a model that reads `max_len` tokens.
@@ -65,7 +89,43 @@ impl PairTokenizer {
                 target: None,
             }
         });
-        Self { tokenizers, max_len, languages: selection, capitals: Capitals::default() }
+        Self {
+            tokenizers,
+            max_len,
+            languages: selection,
+            capitals: Capitals::default(),
+            context: Sentences::default(),
+        }
+    }
+
+    /// Sets the number of sentences of context that the model was trained with, and reads by default.
+    pub(crate) fn trained_with(self, context: usize) -> Self {
+        Self { context: Sentences { trained: context, read: context }, ..self }
+    }
+
+    /// Sets the maximum number of sentences before a source that the model reads with it.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Context`] if the model was trained with fewer.
+    pub fn with_context(mut self, sentences: usize) -> Result<Self, InferError> {
+        let trained = self.context.trained;
+        if sentences > trained {
+            return Err(InferError::Context { found: sentences, trained });
+        }
+        self.context.read = sentences;
+        Ok(self)
+    }
+
+    /// Returns the maximum number of sentences before a source that the model reads with it: the number that
+    /// it was trained with unless another one is set, 0 for most models.
+    pub fn context(&self) -> usize {
+        self.context.read
+    }
+
+    /// Returns those of the sentences before a source, the oldest first, that the model reads.
+    pub(crate) fn read_context<'a>(&self, sentences: &'a [String]) -> &'a [String] {
+        &sentences[sentences.len().saturating_sub(self.context())..]
     }
 
     /// Selects languages by their codes. A side without a code keeps its language.
@@ -216,21 +276,34 @@ impl PairTokenizer {
         self.languages.as_ref()?.source.as_deref()
     }
 
-    /// Returns the ids of a source, at most `max_len`, and whether it was truncated.
+    /// Returns the ids of a source after those of the sentences before it, the oldest first, of which the
+    /// oldest are left out if they do not fit.
     pub(crate) fn source_ids(
         &self,
         source: SourceText<'_>,
-    ) -> Result<(Vec<u32>, bool), InferError> {
+        context: &[String],
+    ) -> Result<SourceIds, InferError> {
         let SourceText { text, token } = source;
         let is_part = self.readable(text).len() < text.len();
         let text = self.cased(self.readable(text))?;
-        let (mut ids, truncated) = encode_truncated(&self.tokenizers.source, &text, self.max_len)?;
+        let tokenizer = &self.tokenizers.source;
+        let (mut ids, truncated) = encode_truncated(tokenizer, &text, self.max_len)?;
+        let context = match ContextTokenizer::new(tokenizer).filter(|_| !context.is_empty()) {
+            Some(of_context) => {
+                // Longer sentences do not fit.
+                let is_long = |sentence: &String| self.readable(sentence).len() < sentence.len();
+                let first = context.iter().rposition(is_long).map_or(0, |long| long + 1);
+                let room = self.max_len.saturating_sub(usize::from(token.is_some()));
+                of_context.add(&mut ids, &context[first..], room)?
+            }
+            None => 0,
+        };
         let truncated = truncated || is_part;
-        let Some(token) = token else { return Ok((ids, truncated)) };
+        let Some(token) = token else { return Ok(SourceIds { ids, context, truncated }) };
         ids.insert(start_of_text(&ids), token);
         let truncated = truncated || ids.len() > self.max_len;
-        self.tokenizers.source.ends().truncate(&mut ids, self.max_len);
-        Ok((ids, truncated))
+        tokenizer.ends().truncate(&mut ids, self.max_len);
+        Ok(SourceIds { ids, context, truncated })
     }
 
     /// Returns the ids of a target without `<bos>`; `None` if it is too long to be tokenized whole.
@@ -299,11 +372,6 @@ impl Selection {
         let code = self.of_model.target.iter().find(|known| *known == code)?;
         Some((code, rest.trim_start()))
     }
-}
-
-/// Position of the first token of the text.
-fn start_of_text(ids: &[u32]) -> usize {
-    usize::from(ids.first() == Some(&BOS))
 }
 
 /// Code of the language of a side: selected, default, or the only one.

@@ -14,7 +14,7 @@ use std::{
 
 use tx_engine::{Ablation, PackedTransformer};
 use tx_model::ModelConfig;
-use tx_text::{Tokenizers, WordTable};
+use tx_text::{Tokenizers, WordTable, context::before};
 
 use crate::{
     bundle::{Parts, check_same_tokenizers},
@@ -113,6 +113,19 @@ impl Translator {
     ) -> Result<Self, InferError> {
         let runner = self.runner.with_model(|model| {
             Ok(Model { texts: model.texts.with_languages(source, target)?, ..model })
+        })?;
+        Ok(Self { runner })
+    }
+
+    /// Sets the maximum number of sentences before a text that the model reads with it, in all calls
+    /// [default: the number that the model was trained with].
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Context`] if the model was trained with fewer, as most models are.
+    pub fn with_context(self, sentences: usize) -> Result<Self, InferError> {
+        let runner = self.runner.with_model(|model| {
+            Ok(Model { texts: model.texts.with_context(sentences)?, ..model })
         })?;
         Ok(Self { runner })
     }
@@ -239,8 +252,54 @@ impl Translator {
         let lines = texts.iter().zip(0..);
         let lines: Vec<Line<'_>> =
             lines.map(|(text, number)| Line::new(text.as_ref(), number)).collect();
-        let mut translations = Vec::with_capacity(texts.len());
-        self.translate_lines(&lines, options, cancellation, |ready| {
+        self.translate_all(&lines, options, cancellation)
+    }
+
+    /// Translates the lines of documents, each with the lines before it if the model reads
+    /// [context](PairTokenizer::context). An empty line ends a document.
+    ///
+    /// ```no_run
+    /// use tx_infer::{Device, Translator};
+    ///
+    /// let translator = Translator::open("runs/en-it", &Device::Cpu)?.with_context(1)?;
+    /// let lines = ["The table is new.", "It is expensive."].map(str::to_owned);
+    /// let translations = translator.translate_document(&lines)?;
+    /// assert_eq!(translations[1].text, "È costoso.");
+    /// # Ok::<(), tx_infer::InferError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`translate_batch`](Self::translate_batch).
+    pub fn translate_document(&self, lines: &[String]) -> Result<Vec<Translation>, InferError> {
+        self.translate_all(&self.document(lines), self.options(), &Cancellation::new())
+    }
+
+    /// Returns the lines of a document, each with as many lines before it as the model reads as context.
+    pub fn document<'a>(&self, lines: &'a [String]) -> Vec<Line<'a>> {
+        let most = self.texts().context_sentences();
+        let numbered = lines.iter().zip(0..).enumerate();
+        let lines = numbered.map(|(index, (text, number))| Line {
+            context: before(lines, index, most),
+            ..Line::new(text, number)
+        });
+        lines.collect()
+    }
+
+    /// Same as [`translate_lines`](Self::translate_lines), with all translations together, in the order of
+    /// `lines`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`translate_lines`](Self::translate_lines).
+    pub fn translate_all(
+        &self,
+        lines: &[Line<'_>],
+        options: &SearchOptions,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<Translation>, InferError> {
+        let mut translations = Vec::with_capacity(lines.len());
+        self.translate_lines(lines, options, cancellation, |ready| {
             translations.extend(ready);
             Ok::<_, InferError>(())
         })?;
@@ -336,11 +395,12 @@ impl TaskModel for Model {
     type Packed = PackedTransformer;
 
     fn new(weights: Weights<PackedTransformer>, parts: Parts<'_>) -> Self {
-        let Parts { config, tokenizers, languages, search, .. } = parts;
+        let Parts { config, tokenizers, languages, context, search, .. } = parts;
+        let texts = PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned());
         Self {
             config: config.clone(),
             engine: parts.engine(weights).into(),
-            texts: PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned()),
+            texts: texts.trained_with(context),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
             calibration: parts.calibration,
@@ -395,6 +455,8 @@ impl Model {
     }
 }
 
+#[cfg(test)]
+mod context;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub struct Plan {
     units: Vec<Unit>,
     /// Positions of the sentences: part, and index in it.
     positions: Vec<(usize, usize)>,
+    /// Sentences before the next one that the model reads with it.
+    context: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,9 @@ pub struct PlanOptions {
     pub align: bool,
     /// Treatment of elements in HTML and XML.
     pub tags: Arc<TagOptions>,
+    /// Sentences before the text in its document, the oldest first, for a model that reads context. They are
+    /// not translated.
+    pub context: Vec<String>,
 }
 
 /// Creates the sentences of a plan.
@@ -139,7 +144,7 @@ impl Plan {
         let mut planner = Planner {
             translator,
             align: options.align,
-            plan: Self::default(),
+            plan: Self { context: recent(&options.context, translator), ..Self::default() },
             symbols: HashMap::new(),
         };
         for part in parts {
@@ -150,6 +155,12 @@ impl Plan {
             }
         }
         Ok(planner.plan)
+    }
+
+    /// Returns the most recent sentences before the end of the text that the model reads with the next one: the
+    /// [context](PlanOptions::context) of a text that follows.
+    pub fn context(&self) -> &[String] {
+        &self.context
     }
 
     /// Takes the sentences to translate, which [`finish`](Self::finish) expects the results of.
@@ -272,6 +283,7 @@ impl Planner<'_> {
                 .map(|inline| Inline { at: inline.at - span.start, ..inline.clone() });
             let segment = Segment { text: text[span.clone()].to_owned(), inlines: own.collect() };
             let (segment, content) = self.content(&text, &span, segment, format);
+            self.add_context(&text[span.clone()]);
             self.plan.positions.push((self.plan.parts.len(), sentences.len()));
             sentences.push(Sentence { before, is_adjacent, segment, content });
             end = span.end;
@@ -279,6 +291,15 @@ impl Planner<'_> {
         let after = gap(&text[end..], end, &inlines[next..], false, format);
         self.plan.parts.push(Part::Paragraph { sentences, after, format });
         Ok(())
+    }
+
+    /// Adds a sentence to the context of those after it.
+    fn add_context(&mut self, sentence: &str) {
+        let (most, context) = (self.translator.texts().context(), &mut self.plan.context);
+        if most > 0 {
+            context.drain(..(context.len() + 1).saturating_sub(most));
+            context.push(sentence.to_owned());
+        }
     }
 
     /// Adds the units of a sentence.
@@ -307,9 +328,9 @@ impl Planner<'_> {
         let typed = translator.sentence(text, span.clone());
         let token = typed.strip_suffix(&text[span.clone()]).unwrap_or_default();
         let align = self.align || !sentence.inlines.is_empty();
-        let units = &mut self.plan.units;
+        let (units, context) = (&mut self.plan.units, &self.plan.context);
         let mut unit = |text: &str, align: bool| {
-            units.push(Unit { text: format!("{token}{text}"), align });
+            units.push(Unit { text: format!("{token}{text}"), context: context.clone(), align });
             units.len() - 1
         };
         if placeholders::words(&sentence.text).is_empty() {
@@ -324,6 +345,11 @@ impl Planner<'_> {
         let index = unit(&without.text, true);
         (sentence, Content::Guarded { with, without: (without, index) })
     }
+}
+
+/// Returns the sentences of a context that a model reads.
+fn recent(context: &[String], translator: &Translator) -> Vec<String> {
+    context[context.len().saturating_sub(translator.texts().context())..].to_vec()
 }
 
 /// Range of the inlines of a sentence, from index `next`. Those before and after it are between sentences:

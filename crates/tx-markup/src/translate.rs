@@ -8,8 +8,9 @@ use crate::{
     unit::{Done, Unit},
 };
 
-/// Translates texts with the search options of `translator`, and passes the result of each sentence to `report`,
-/// in order.
+/// Translates the texts of a document with the search options of `translator`, and passes the result of each
+/// sentence to `report`, in order. A model with context reads each sentence with those before it, also of other
+/// texts.
 ///
 /// # Errors
 ///
@@ -24,14 +25,16 @@ pub fn translate(
     mut report: impl FnMut(&Translation),
 ) -> Result<Vec<String>, MarkupError> {
     let (mut plans, mut units): (Vec<(Plan, usize)>, Vec<Unit>) = Default::default();
+    let mut options = options.clone();
     for text in texts {
-        let mut plan = Plan::new(text, translator, options, deadline)?;
+        let mut plan = Plan::new(text, translator, &options, deadline)?;
+        options.context = plan.context().to_vec();
         let sentences = plan.take_units();
         plans.push((plan, sentences.len()));
         units.extend(sentences);
     }
-    let lines: Vec<Line<'_>> =
-        units.iter().zip(0..).map(|(unit, number)| Line::new(&unit.text, number)).collect();
+    let lines = units.iter().zip(0..).map(|(unit, number)| unit.line(number));
+    let lines: Vec<Line<'_>> = lines.collect();
     let mut waiting = units.iter();
     let mut done = Vec::with_capacity(units.len());
     let sink = |ready: Vec<Translation>| {

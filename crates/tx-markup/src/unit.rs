@@ -1,20 +1,28 @@
 //! Sentences to translate, and their results.
 
-use tx_infer::{Aligner, Alignment, InferError, PairTokenizer, Translation};
+use tx_infer::{Aligner, Alignment, InferError, Line, PairTokenizer, Translation};
 
 /// A sentence to translate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// The text of the sentence.
     pub text: String,
+    /// The sentences before it that the model reads with it, the oldest first; empty for most models.
+    pub context: Vec<String>,
     /// Whether the alignment of its words is needed.
     pub align: bool,
 }
 
 impl Unit {
+    /// The text to translate with this `number`, with its context.
+    pub fn line(&self, number: u64) -> Line<'_> {
+        Line { context: &self.context, ..Line::new(&self.text, number) }
+    }
+
     /// Estimate of the number of source tokens.
     pub fn tokens(&self) -> usize {
-        self.text.len() / 4 + 2
+        let bytes: usize = self.context.iter().map(String::len).sum();
+        (bytes + self.text.len()) / 4 + 2
     }
 }
 

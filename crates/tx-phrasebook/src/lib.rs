@@ -106,7 +106,7 @@ fn pairs(count: usize, seed: u64, held_out: bool) -> Vec<SentencePair> {
             idle = 0;
         }
         if is_new || utterance.is_phrase() {
-            pairs.push(SentencePair { source, target: italian::utterance(&utterance) });
+            pairs.push(SentencePair::new(source, italian::utterance(&utterance)));
         }
     }
     pairs

@@ -166,7 +166,7 @@ fn every_fixed_phrase_is_entered_once_and_is_in_training() {
 fn an_english_sentence_has_one_translation() {
     let mut translations = HashMap::new();
     for seed in 0..3 {
-        for SentencePair { source, target } in training(30_000, seed) {
+        for SentencePair { source, target, .. } in training(30_000, seed) {
             let source = source.to_lowercase();
             let known = translations.entry(source.clone()).or_insert(target.clone());
             assert_eq!(*known, target, "{source}");
@@ -275,7 +275,7 @@ fn validation_has_no_new_word() {
 
 #[test]
 fn sentences_are_well_formed() {
-    for SentencePair { source, target } in training(5_000, 4) {
+    for SentencePair { source, target, .. } in training(5_000, 4) {
         for text in [&source, &target] {
             assert!(text.chars().next().is_some_and(char::is_uppercase), "{text}");
             assert!(text.ends_with(|last: char| last.is_alphabetic() || ".?!".contains(last)));

@@ -81,6 +81,7 @@ impl IntoException for InferError {
             | Self::LongTarget { .. }
             | Self::LongText { .. }
             | Self::LanguageNeeded { .. }
+            | Self::Context { .. }
             | Self::UnknownLanguage { .. }
             | Self::NoLanguages { .. }
             | Self::NoMask { .. }

@@ -47,7 +47,7 @@ impl Job {
                 }
             }
         };
-        let lines = units.iter().zip(0..).map(|(unit, number)| Line::new(&unit.text, number));
+        let lines = units.iter().zip(0..).map(|(unit, number)| unit.line(number));
         let lines: Vec<Line<'_>> = lines.collect();
         route.translator.submit(&lines, options, priority, &cancellation, receive)?;
         Ok(Self { sentences, deadline: deadline.clone(), cancellation, receiver })
@@ -180,7 +180,8 @@ mod tests {
         let alone = route.translator.translate("the cat sleeps .").unwrap();
         route.translator = route.translator.with_pool(&pool);
         let submit = |texts: &[&str], deadline: &Deadline| {
-            let unit = |text: &&str| Unit { text: (*text).into(), align: true };
+            let unit =
+                |text: &&str| Unit { text: (*text).into(), context: Vec::new(), align: true };
             let units = texts.iter().map(unit).collect();
             let options = route.translator.options();
             Job::submit(&route, options, units, Priority::Interactive, deadline, &metrics).unwrap()

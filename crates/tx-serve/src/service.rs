@@ -31,7 +31,7 @@ use crate::{
     registry::Registry,
 };
 use groups::{Group, Planned, Source, finish};
-use request::{Answer, Request, TextAnswer};
+use request::{Answer, Context, Request, TextAnswer};
 
 /// Maximum number of bytes of the texts of a request, and of texts, that the thread of its connection
 /// divides into sentences and composes again: waking another thread takes longer.
@@ -260,7 +260,7 @@ impl Service {
     /// If a limit is exceeded, there is no model for the languages, or the server is too busy.
     pub async fn translate(self: &Arc<Self>, request: Request) -> Result<Answer, ApiError> {
         self.check(&request)?;
-        let is_short = is_short(&request.texts);
+        let is_short = is_short(&request);
         let (mut sources, request) = self.routed(is_short, request).await?;
         let stages = sources.iter().map(|source| source.routes.len()).max().unwrap_or(0);
         if request.glossary.is_some() && stages > 1 {
@@ -315,8 +315,11 @@ impl Service {
         let line_breaks = if stage == 0 { request.plan.line_breaks } else { LineBreaks::Keep };
         let align = request.plan.align && is_last;
         let options = PlanOptions { align, line_breaks, ..request.plan.clone() };
+        // The text of the context is in the source language.
+        let text = if stage == 0 { request.context.text.clone() } else { String::new() };
+        let context = Context { text, ..request.context };
         let (started, checked) = (Instant::now(), deadline.clone());
-        let plan = move || Planned::new(sources, stage, &options, &checked);
+        let plan = move || Planned::new(sources, stage, &options, &context, &checked);
         let Planned { groups, sources } = self.compute_unless(is_short, deadline, plan).await??;
         self.metrics.stage(Stage::Prepare, started.elapsed());
         let mut jobs = Vec::with_capacity(groups.len());
@@ -355,12 +358,13 @@ impl Service {
         if request.texts.len() != 1 || request.pivot.is_some() {
             return Err(ApiError::Invalid("a stream has one text and no pivot".into()));
         }
-        let is_short = is_short(&request.texts);
+        let is_short = is_short(&request);
         let (sources, request) = self.routed(is_short, request).await?;
         let deadline = request.deadline.clone();
         let options = self.search_options(&request, true);
-        let (plan, checked) = (request.plan.clone(), deadline.clone());
-        let planned = move || Planned::new(sources, 0, &plan, &checked);
+        let (plan, context) = (request.plan.clone(), request.context.clone());
+        let checked = deadline.clone();
+        let planned = move || Planned::new(sources, 0, &plan, &context, &checked);
         let Planned { mut groups, mut sources } =
             self.compute_unless(is_short, &deadline, planned).await??;
         let Some(source) = sources.pop() else { return Err(ApiError::Internal) };
@@ -404,6 +408,13 @@ impl Service {
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let limits = self.limits();
         let characters = self.check_texts(&request.texts)?;
+        let of_context = request.context.text.chars().count();
+        if of_context > limits.characters {
+            let max = limits.characters;
+            return Err(ApiError::Invalid(format!(
+                "the context has {of_context} characters; the limit is {max}"
+            )));
+        }
         if request.alternatives > limits.alternatives {
             let max = limits.alternatives;
             return Err(ApiError::Invalid(format!("`alternatives` is at most {max}")));
@@ -565,9 +576,10 @@ pub struct Streamed {
     pub model: String,
 }
 
-fn is_short(texts: &[String]) -> bool {
+fn is_short(request: &Request) -> bool {
     let (bytes, count) = SHORT;
-    texts.len() <= count && texts.iter().map(String::len).sum::<usize>() <= bytes
+    let texts = request.texts.iter().chain([&request.context.text]);
+    request.texts.len() <= count && texts.map(String::len).sum::<usize>() <= bytes
 }
 
 /// Runs `work` on a thread that may block, without a deadline.

@@ -3,7 +3,8 @@
 //! [`special`] fixes the ids of `<pad>`, `<bos>`, `<eos>`, `<unk>` and `<mask>`. [`tokenizer`] learns,
 //! imports and applies tokenizers. [`normalization`] prepares text in training and inference alike.
 //! [`bpe_dropout`] segments words randomly for training; [`word_table`] finds the words of a text in its
-//! ids, [`text_words`] those of its tokens. [`sentences`] divides text into sentences, which [`spacing`] joins. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`]
+//! ids, [`text_words`] those of its tokens. [`sentences`] divides text into sentences, which [`spacing`] joins. [`context`] adds the sentences before
+//! a text to its ids. [`lines`] reads text files, with [`compression`] and [`encoding`]; [`not_text`]
 //! recognizes other files, such as pointers of [`git_lfs`]. [`json`] rejects repeated keys.
 //!
 //! ```
@@ -21,6 +22,7 @@ pub mod pair;
 pub mod special;
 
 pub mod bpe_dropout;
+pub mod context;
 pub mod normalization;
 pub mod segmentation;
 pub mod sentences;

@@ -9,11 +9,15 @@ pub struct SentencePair {
     pub source: String,
     /// Target sentence, its translation.
     pub target: String,
+    /// Source sentences before it in its document, the oldest first; empty without
+    /// [context](crate::context).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
 }
 
 impl SentencePair {
-    /// Creates a pair.
+    /// Creates a pair without context.
     pub fn new(source: impl Into<String>, target: impl Into<String>) -> Self {
-        Self { source: source.into(), target: target.into() }
+        Self { source: source.into(), target: target.into(), context: Vec::new() }
     }
 }

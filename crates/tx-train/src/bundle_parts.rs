@@ -22,6 +22,8 @@ pub struct BundleParts {
     pub tokenizers: Tokenizers,
     /// Languages of a multilingual model.
     pub languages: Option<Languages>,
+    /// Sentences before a source that the model reads with it, at most.
+    pub context: usize,
     /// Default search options.
     pub search: Option<SearchOptions>,
     /// Origin of the bundle, without the scores of its validation.
@@ -39,6 +41,7 @@ impl BundleParts {
             config,
             tokenizers: self.tokenizers.clone(),
             languages: self.languages.clone(),
+            context: self.context,
             search: self.search.clone(),
             provenance: self.provenance.clone(),
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tx_data::{
-    Annotations, DataError, Noise, TargetSide,
+    Annotations, Context, DataError, Noise, TargetSide,
     pipeline::{CorpusOptions, Overlaps, ValidationPairs},
     source::{
         Pairs,
@@ -96,7 +96,15 @@ pub(crate) fn corpus_options(
         Some(_) => None,
         None => Noise::new(&config.data.noise, config.train.seed),
     };
-    CorpusOptions { clean, validation, overlaps, target: target_side(config.task), noise }
+    let (target, context) = (target_side(config.task), context(config, entry));
+    CorpusOptions { clean, validation, overlaps, target, noise, context }
+}
+
+/// Returns the context of the pairs of `entry`; `None` if they have none.
+pub(crate) fn context(config: &TrainConfig, entry: &CorpusConfig) -> Option<Context> {
+    let sentences = entry.context.unwrap_or(config.data.context).min(config.data.context);
+    let (dropout, seed) = (config.data.context_dropout, config.train.seed);
+    (sentences > 0).then_some(Context { sentences, dropout, seed })
 }
 
 /// Returns the validation pairs that are `given`, or else the selection of some of the training

@@ -197,7 +197,7 @@ pub fn write_pairs(
     let writing = || TrainError::writing(&partial);
     let mut file = BufWriter::new(File::create(&partial).map_err(writing())?);
     let (mut counts, mut seen) = (PairCounts::default(), HashSet::new());
-    for SentencePair { source, target } in pairs {
+    for SentencePair { source, target, .. } in pairs {
         let (source, target) = (one_line(&source), one_line(&target));
         if source.is_empty() || target.is_empty() {
             counts.empty += 1;

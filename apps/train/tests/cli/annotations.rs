@@ -63,7 +63,7 @@ fn a_pair_with_weight_0_is_not_learned() {
     let run = workshop.train_tiny_on(&files, "run", &settings).trained();
     run.logged(&["annotations: 0 of 72 pairs with links, mean weight 0.500"]);
     let translator = Translator::open(workshop.path("run"), &Device::Cpu).unwrap();
-    for SentencePair { source, target } in pairs() {
+    for SentencePair { source, target, .. } in pairs() {
         assert_eq!(translator.translate(&source).unwrap().text, target);
     }
 }

@@ -421,6 +421,7 @@ fn add_languages(workshop: &Workshop) {
             default_source: None,
             default_target: None,
         }),
+        context: 0,
         // Those of an imported model, which greedy search in validation does not have.
         search: Some(SearchOptions {
             beam: 3,

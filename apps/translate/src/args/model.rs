@@ -154,6 +154,30 @@ impl LanguageArgs {
     }
 }
 
+/// Context of a model for translation.
+#[derive(Debug, Clone, Default, Args)]
+#[group(requires = "model")]
+pub struct ContextArgs {
+    /// Maximum number of sentences before each text that the model reads with it; an empty line ends a
+    /// document; 0 translates each text alone [default: as many as the model was trained with]
+    #[arg(long, value_name = "N")]
+    pub context: Option<usize>,
+}
+
+impl ContextArgs {
+    /// Returns `translator` with this context.
+    ///
+    /// # Errors
+    ///
+    /// When the model was trained with less.
+    pub fn apply(&self, translator: Translator) -> Result<Translator, InferError> {
+        match self.context {
+            Some(sentences) => translator.with_context(sentences),
+            None => Ok(translator),
+        }
+    }
+}
+
 /// Threads of the device `cpu`.
 #[derive(Debug, Args)]
 #[group(requires = "model")]
@@ -262,6 +286,10 @@ pub struct TranslatorArgs {
     #[command(flatten)]
     pub languages: LanguageArgs,
 
+    /// Context of the texts
+    #[command(flatten)]
+    pub context: ContextArgs,
+
     /// Search options
     #[command(flatten)]
     pub search: SearchArgs,
@@ -294,7 +322,7 @@ impl TranslatorArgs {
     /// # Errors
     ///
     /// When another bundle cannot be opened or has another vocabulary, the device does not support
-    /// the precision, a language is unknown, search options contradict each other, or the shortlist
+    /// the precision, a language is unknown, the model has less context, search options contradict each other, or the shortlist
     /// cannot be used.
     pub fn translator(
         &self,
@@ -308,7 +336,8 @@ impl TranslatorArgs {
         let translator = self.ensemble.iter().try_fold(translator(bundle)?, |all, path| {
             all.with_member(model, path, translator(&Bundle::open_for_model(path)?)?)
         })?;
-        let translator = self.search.apply(self.languages.apply(translator)?, seed)?;
+        let translator = self.context.apply(self.languages.apply(translator)?)?;
+        let translator = self.search.apply(translator, seed)?;
         let translator = match &self.shortlist {
             Some(path) => translator.with_shortlist(Shortlist::open(path)?)?,
             None => translator,

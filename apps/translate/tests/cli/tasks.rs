@@ -60,6 +60,7 @@ fn save<M: tx_infer::BundleModel>(
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     }

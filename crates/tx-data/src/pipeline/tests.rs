@@ -2,7 +2,7 @@
 
 use std::{fs, sync::atomic::AtomicBool};
 
-use tx_text::{TokenizerConfig, TokenizerKind};
+use tx_text::{TokenizerConfig, TokenizerKind, context::SEPARATOR};
 
 use super::*;
 use crate::{annotation::Annotations, clean::Markup, encode::Link};
@@ -34,6 +34,7 @@ fn weights_and_links_follow_their_pairs() {
         overlaps: Overlaps::Ignore,
         target: TargetSide::Sentence,
         noise: None,
+        context: None,
     };
     let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
     let annotations = Annotations::open(Some(&files[0]), Some(&files[1]), false).unwrap();
@@ -57,4 +58,42 @@ fn weights_and_links_follow_their_pairs() {
         let expected = if i == 5 { vec![] } else { vec![Link { source: 1, target: 2 }] };
         assert_eq!(annotation.links, expected, "{i}");
     }
+}
+
+/// The second of the pairs `a b`, `c d` and `e f` is too long and dropped, but is the context of the third. Links
+/// of words stay between the tokens of these words.
+#[test]
+fn context_has_dropped_sentences_and_moves_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let links = folder.path().join("links");
+    fs::write(&links, "0-0\n0-0\n1-0\n").unwrap();
+    let pairs = [("a b", "A"), ("c d", &*"C ".repeat(99)), ("e f", "F")];
+    let pairs = pairs.map(|(source, target)| Ok(SentencePair::new(source, target)));
+    let options = CorpusOptions {
+        clean: CleanConfig::default(),
+        validation: ValidationPairs::Training(1),
+        overlaps: Overlaps::Ignore,
+        target: TargetSide::Sentence,
+        noise: None,
+        context: Some(Context { sentences: 1, dropout: 0.0, seed: 1 }),
+    };
+    let control = Control { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let annotations = Annotations::open(None, Some(&links), false).unwrap();
+    let corpus =
+        CleanCorpus::read_annotated(pairs.into_iter(), annotations, options, Vec::new(), &control)
+            .unwrap();
+    let config = TokenizerConfig { kind: TokenizerKind::Character, ..TokenizerConfig::default() };
+    let tokenizers = corpus.learn_tokenizers(&config, &control).unwrap();
+    let source = &tokenizers.source;
+    let mut encoded = MemoryCorpus::default();
+    let report = corpus.encode(&tokenizers, 32, LongPolicy::Skip, &mut encoded, &control).unwrap();
+    assert_eq!((report.pairs, report.with_context), (2, 1));
+    let pair = &encoded.training[1];
+    let at = pair.source.iter().position(|id| Some(*id) == source.special_id(SEPARATOR)).unwrap();
+    // The letters of the dropped pair are unknown, because no training pair has them.
+    assert_eq!(at, source.encode("c d").unwrap().len() - 1);
+    assert_eq!(source.decode(&pair.source[at..]).unwrap(), "e f");
+    assert_eq!(report.longest_source, pair.source.len());
+    let [link] = pair.annotation.as_ref().unwrap().links[..] else { panic!() };
+    assert_eq!(source.token(pair.source[link.source]).unwrap(), "f");
 }

@@ -92,11 +92,12 @@ impl Spool {
 impl TextStore for Spool {
     fn append(&mut self, pair: SentencePair) -> Result<(), DataError> {
         let keys = keys_with(&pair, self.target);
-        for side in [pair.source, pair.target] {
-            let length = u32::try_from(side.len())
-                .map_err(|error| self.text.unwritable(io::Error::other(error)))?;
-            self.text.write(&length.to_le_bytes())?;
-            self.text.write(side.as_bytes())?;
+        for side in [&pair.source, &pair.target] {
+            self.text.write_text(side)?;
+        }
+        self.text.write_number(pair.context.len())?;
+        for sentence in &pair.context {
+            self.text.write_text(sentence)?;
         }
         for key in keys {
             self.keys.write(&key.to_le_bytes())?;
@@ -119,8 +120,7 @@ impl TextStore for Spool {
         let mut left = self.pairs;
         Ok(Box::new(std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            let pair = read_text(&mut file)
-                .and_then(|source| Ok(SentencePair { source, target: read_text(&mut file)? }));
+            let pair = read_pair(&mut file);
             Some(pair.map(Cow::Owned).map_err(|source| self.text.unreadable(source)))
         })))
     }
@@ -142,13 +142,25 @@ impl TextStore for Spool {
     }
 }
 
+/// Reads source, target and context of a pair.
+fn read_pair(file: &mut impl Read) -> io::Result<SentencePair> {
+    let (source, target) = (read_text(file)?, read_text(file)?);
+    let sentences = read_number(file)?;
+    let context = (0..sentences).map(|_| read_text(file)).collect::<io::Result<_>>()?;
+    Ok(SentencePair { source, target, context })
+}
+
 /// Reads a text that is preceded by its length.
 fn read_text(file: &mut impl Read) -> io::Result<String> {
-    let mut length = [0; 4];
-    file.read_exact(&mut length)?;
-    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    let mut bytes = vec![0; read_number(file)?];
     file.read_exact(&mut bytes)?;
     String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+fn read_number(file: &mut impl Read) -> io::Result<usize> {
+    let mut number = [0; 4];
+    file.read_exact(&mut number)?;
+    Ok(u32::from_le_bytes(number) as usize)
 }
 
 /// File under construction, with its path for error messages.
@@ -167,6 +179,18 @@ impl SpoolFile {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
         self.writer.write_all(bytes).map_err(|source| self.unwritable(source))
+    }
+
+    /// Writes a text after its length.
+    fn write_text(&mut self, text: &str) -> Result<(), DataError> {
+        self.write_number(text.len())?;
+        self.write(text.as_bytes())
+    }
+
+    fn write_number(&mut self, number: usize) -> Result<(), DataError> {
+        let number =
+            u32::try_from(number).map_err(|error| self.unwritable(io::Error::other(error)))?;
+        self.write(&number.to_le_bytes())
     }
 
     fn flush(&mut self) -> Result<(), DataError> {

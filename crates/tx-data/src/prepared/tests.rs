@@ -9,11 +9,12 @@ use burn::{
     tensor::Device,
 };
 use proptest::prelude::*;
-use tx_text::{TextError, TokenizerConfig, TokenizerKind};
+use tx_text::{TextError, TokenizerConfig, TokenizerKind, context::SEPARATOR};
 
 use super::*;
 use crate::{
     clean::{CleanConfig, Cleaner, KeepOrDrop},
+    context::Context,
     encode::{LongPolicy, TargetSide, encode_corpus, encode_labeled},
     loader::PairLoader,
     make_batch::MakeSeq2SeqBatch,
@@ -50,6 +51,7 @@ fn options(by: SplitBy) -> CorpusOptions {
     CorpusOptions {
         target: TargetSide::Sentence,
         noise: None,
+        context: None,
         clean: cleaning(),
         validation: ValidationPairs::SetAside { fraction: 0.1, by, seed: 3 },
         overlaps: Overlaps::Count,
@@ -82,6 +84,52 @@ fn in_memory(by: SplitBy) -> MemoryCorpus {
     let mut encoded = MemoryCorpus::default();
     corpus.encode(&tokenizers, 12, LongPolicy::Skip, &mut encoded, &control).unwrap();
     encoded
+}
+
+/// Documents of five pairs: context is the same in memory and on disk, and does not change which pairs are in
+/// training.
+#[test]
+fn context_on_disk_equals_that_in_memory() {
+    let context = Context { sentences: 2, dropout: 0.2, seed: 3 };
+    let options = || CorpusOptions { context: Some(context), ..options(SplitBy::Seed) };
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = tokenizer();
+    let preparation =
+        Preparation { corpus: options(), max_len: 40, ..preparation(&tokenizer, SplitBy::Seed) };
+    let pairs = || {
+        let pairs = corpus();
+        let documents: Vec<Vec<SentencePair>> = pairs.chunks(5).map(<[_]>::to_vec).collect();
+        documents.join(&SentencePair::new("", " ")).into_iter().map(Ok)
+    };
+    let on_disk = prepare(pairs(), preparation, &folder.path().join("prepared"), &|_| {}).unwrap();
+
+    let control = Control { stop: &GO, progress: &|_| {} };
+    let corpus = CleanCorpus::read(pairs(), options(), Vec::new(), &control).unwrap();
+    assert_eq!(corpus.documents, 80);
+    let tokenizers = corpus.learn_tokenizers(&tokenizer, &control).unwrap();
+    let mut encoded = MemoryCorpus::default();
+    let report = corpus.encode(&tokenizers, 40, LongPolicy::Skip, &mut encoded, &control).unwrap();
+    let on_disk_pairs: Vec<_> = on_disk.training().unwrap().iter().map(Result::unwrap).collect();
+    assert_eq!(on_disk_pairs, encoded.training);
+    assert_eq!(on_disk.record.encoding, report);
+    assert_eq!(on_disk.validation(usize::MAX).unwrap(), encoded.validation);
+
+    // Four of five pairs have context, of which a fifth is dropped: 64 % of the pairs.
+    let share = report.with_context as f64 / encoded.training.len() as f64;
+    assert!((0.55..0.73).contains(&share), "{share}");
+    let separator = tokenizers.source.special_id(SEPARATOR).unwrap();
+    let plain = in_memory(SplitBy::Seed);
+    assert_eq!(plain.training.len(), encoded.training.len());
+    let mut with_context = 0;
+    for (plain, pair) in plain.training.iter().zip(&encoded.training) {
+        let text = |ids: &[u32]| tokenizers.source.decode(ids).unwrap();
+        let start = pair.source.iter().rposition(|&id| id == separator).map_or(0, |at| at + 1);
+        assert_eq!(text(&pair.source[start..]), text(&plain.source));
+        assert_eq!(pair.target, plain.target);
+        with_context += usize::from(start > 0);
+    }
+    assert_eq!(with_context, report.with_context);
+    assert!(encoded.validation.iter().any(|pair| pair.context.len() == 2));
 }
 
 /// Noisy copies follow training pairs only, and are the same in memory and on disk.

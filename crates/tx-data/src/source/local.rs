@@ -28,7 +28,7 @@ pub fn parallel_text(source: &Path, target: &Path) -> Result<Vec<SentencePair>, 
     Ok(sources
         .into_iter()
         .zip(targets)
-        .map(|(source, target)| SentencePair { source, target })
+        .map(|(source, target)| SentencePair::new(source, target))
         .collect())
 }
 

@@ -221,7 +221,7 @@ impl Table {
             match (text(source)?, text(target)?) {
                 (Some(source), Some(target)) => {
                     self.row += 1;
-                    return Ok(Some(SentencePair { source, target }));
+                    return Ok(Some(SentencePair::new(source, target)));
                 }
                 (None, None) => self.open = None,
                 _ => {

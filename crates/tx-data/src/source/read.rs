@@ -362,7 +362,7 @@ fn side_by_side(source: &Blob, target: &Blob, options: &ReadOptions) -> Result<P
         let (more_sources, more_targets) = match pair {
             (Some(source), Some(target)) => {
                 count += 1;
-                return Some(Ok(SentencePair { source, target }));
+                return Some(Ok(SentencePair::new(source, target)));
             }
             (None, None) if count == 0 => {
                 return Some(Err(TextError::Empty { path: paths[0].clone().into() }.into()));

@@ -136,7 +136,7 @@ impl Table {
             let (source, target) = (layout.source, layout.target);
             let found = cells.len();
             match (cells.get_mut(source).map(take), cells.get_mut(target).map(take)) {
-                (Some(source), Some(target)) => Ok(SentencePair { source, target }),
+                (Some(source), Some(target)) => Ok(SentencePair::new(source, target)),
                 _ => {
                     let expected = source.max(target) + 1;
                     let problem = format!("{found} {unit}, expected at least {expected}");

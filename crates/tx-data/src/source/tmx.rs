@@ -161,7 +161,7 @@ impl Unit {
     /// Source and target; `None` unless the unit has both.
     fn into_pair(self) -> Option<SentencePair> {
         let [source, target] = self.sides.map(|side| side.map(|(_, text)| text));
-        Some(SentencePair { source: source?, target: target? })
+        Some(SentencePair::new(source?, target?))
     }
 
     /// Starts a `<tuv>`, the unit in one language; records the language in `seen`.

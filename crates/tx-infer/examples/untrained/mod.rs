@@ -40,6 +40,7 @@ pub fn bundle(task: ModelTask, config: ModelConfig, tokenizers: Tokenizers) -> N
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     }

@@ -1,13 +1,13 @@
-//! `config.toml`: format, task, vocabulary sizes, hashes of the tokenizers, languages, search options,
+//! `config.toml`: format, task, vocabulary sizes, hashes of the tokenizers, languages, context, search options,
 //! model configuration.
 
 use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tx_model::{DecoderStart, ModelConfig, Pooling, VocabSizes};
-use tx_text::Tokenizers;
+use tx_text::{Tokenizers, context::SEPARATOR};
 
-use super::{CONFIG, Languages, QUANTIZED_FORMAT, files::Files};
+use super::{CONFIG, Languages, MAX_CONTEXT, QUANTIZED_FORMAT, files::Files};
 use crate::{
     confidence::Calibration,
     error::InferError,
@@ -58,6 +58,9 @@ pub(super) struct BundleConfig {
     /// Absent in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) languages: Option<Languages>,
+    /// Sentences before a source that it is read with, at most. Absent if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) context: usize,
     /// Absent in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<SearchOptions>,
@@ -77,6 +80,11 @@ pub(super) struct Hashes {
     pub(super) source_sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) target_sha256: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl BundleConfig {
@@ -123,6 +131,7 @@ impl BundleConfig {
     fn check_format(&self) -> Result<(), String> {
         let new = [
             ("languages", self.languages.is_some(), 2),
+            ("context", self.context > 0, 2),
             ("search", self.search.is_some(), 2),
             ("calibration", self.calibration.is_some(), 2),
             ("weights", !self.weights.is_f32(), QUANTIZED_FORMAT),
@@ -133,7 +142,7 @@ impl BundleConfig {
         }
     }
 
-    /// Checks languages and search options of a model with these tokenizers.
+    /// Checks languages, context and search options of a model with these tokenizers.
     ///
     /// # Errors
     ///
@@ -148,14 +157,36 @@ impl BundleConfig {
             (Some(languages), TaskKind::Translate) => languages.problem(tokenizers),
             (Some(_), task) => Some(format!("the task `{task}` has no `languages`")),
         };
+        let context = self.context_problem(tokenizers);
         let search = self.search.as_ref().and_then(|search| self.search_problem(search));
         let calibration = self.calibration.as_ref().and_then(|calibration| match self.task {
             TaskKind::Translate => calibration.problem(),
             task => Some(format!("the task `{task}` has no `calibration`")),
         });
-        match languages.or(search).or(calibration) {
+        match languages.or(context).or(search).or(calibration) {
             Some(problem) => Err(InferError::Config { path: path.into(), problem }),
             None => Ok(()),
+        }
+    }
+
+    /// Returns the problem of the context, if there is one.
+    fn context_problem(&self, tokenizers: &Tokenizers) -> Option<String> {
+        let context = self.context;
+        match self.task {
+            _ if context == 0 => None,
+            TaskKind::Translate if context > MAX_CONTEXT => {
+                Some(format!("`context` = {context} must be at most {MAX_CONTEXT}"))
+            }
+            TaskKind::Translate => {
+                let is_missing = tokenizers.source.special_id(SEPARATOR).is_none();
+                let problem = || {
+                    format!("`context` = {context}, but the source tokenizer has no {SEPARATOR}")
+                };
+                is_missing.then(problem)
+            }
+            TaskKind::Classify | TaskKind::Generate | TaskKind::FillMask => {
+                Some(format!("the task `{}` has no `context`", self.task))
+            }
         }
     }
 

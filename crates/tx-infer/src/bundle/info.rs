@@ -41,6 +41,9 @@ pub struct BundleInfo {
     pub tokenizers: Tokenizers,
     /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
+    /// Sentences before a source that a model for translation reads with it, at most; 0 without
+    /// [context](tx_text::context).
+    pub context: usize,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
     /// Weights, in the order of the file.
@@ -149,6 +152,7 @@ impl BundleInfo {
             provenance,
             format: config.format,
             languages: config.languages,
+            context: config.context,
             search: config.search,
             config: config.model,
             vocabulary: config.vocabulary,
@@ -259,6 +263,7 @@ impl BundleInfo {
             "precision": self.precision().name(),
             "model": self.config,
             "languages": self.languages,
+            "context": self.context,
             "search": self.search,
             "vocabulary": self.vocabulary,
             "weights": self.weights.iter().map(|weight| json!({
@@ -334,6 +339,7 @@ mod tests {
             config,
             tokenizers,
             languages: None,
+            context: 0,
             search: None,
             provenance: toml::Table::new(),
         };

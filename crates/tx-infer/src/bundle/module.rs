@@ -34,6 +34,9 @@ pub struct ModuleBundle<M = Transformer> {
     pub tokenizers: Tokenizers,
     /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
+    /// Sentences before a source that a model for translation reads with it, at most; 0 without
+    /// [context](tx_text::context).
+    pub context: usize,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
@@ -49,8 +52,9 @@ impl<M: BundleModel> ModuleBundle<M> {
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         let bundle = Bundle::open(folder)?;
         let model = bundle.module(device)?;
-        let Bundle { task, config, tokenizers, languages, search, provenance, .. } = bundle;
-        Ok(Self { model, task, config, tokenizers, languages, search, provenance })
+        let Bundle { task, config, tokenizers, languages, context, search, provenance, .. } =
+            bundle;
+        Ok(Self { model, task, config, tokenizers, languages, context, search, provenance })
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -75,6 +79,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             config: &self.config,
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
+            context: self.context,
             search: self.search.as_ref(),
             calibration: None,
             provenance: &self.provenance,

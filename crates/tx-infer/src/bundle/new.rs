@@ -28,6 +28,9 @@ pub struct NewBundle<'a> {
     pub tokenizers: Tokenizers,
     /// Languages of a multilingual model for translation.
     pub languages: Option<Languages>,
+    /// Sentences before a source that a model for translation reads with it, at most; 0 without
+    /// [context](tx_text::context).
+    pub context: usize,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
     /// Origin of the model, for information.
@@ -92,6 +95,7 @@ impl NewBundle<'_> {
             config: &self.config,
             tokenizers: &self.tokenizers,
             languages: self.languages.as_ref(),
+            context: self.context,
             search: self.search.as_ref(),
             calibration: None,
             provenance: &self.provenance,
@@ -222,6 +226,7 @@ pub(super) mod tests {
             config,
             tokenizers,
             languages: None,
+            context: 0,
             search: Some(SearchOptions {
                 beam: 6,
                 length_norm: LengthNorm::Wu,

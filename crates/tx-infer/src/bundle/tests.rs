@@ -41,6 +41,7 @@ fn bundle(words: &str) -> ModuleBundle {
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance,
     }

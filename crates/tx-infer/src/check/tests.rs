@@ -36,6 +36,7 @@ fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Mod
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     }

@@ -8,6 +8,9 @@ use crate::cancellation::Cancellation;
 pub struct Request<'a> {
     /// Token ids of the source tokenizer; at least one. Empty for a language model.
     pub source: &'a [u32],
+    /// Number of ids of `source` that belong to the context before the text, which limits on the length of
+    /// the target do not count.
+    pub context: usize,
     /// First token of the target, such as that of its language. It counts in the length, and its
     /// log-probability is 0. No option suppresses it.
     pub forced_first: Option<u32>,

@@ -117,12 +117,14 @@ impl<'a> SearchState<'a> {
         let ModelLimits { start, padding, limits, max_len } = model;
         let sentence = |&Request {
                             source,
+                            context,
                             forced_first,
                             prefix,
                             constraints,
                             number,
                             cancellation,
                         }: &Request<'a>| {
+            let source = source.get(context..).unwrap_or(source);
             let constraints = constraints.filter(|_| !options.rows_are_independent());
             let required = constraints.map_or(0, Constraints::tokens);
             let given = usize::from(forced_first.is_some()) + prefix.len();

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use tx_model::{DecoderStart, DropoutConfig, Tying};
 use tx_text::{
     SentencePair, Tokenizer, TokenizerConfig, TokenizerKind,
+    context::SEPARATOR,
     special::{BOS, EOS, PAD, UNK},
 };
 
 use super::*;
 use crate::{
     Aligner, AlignmentOptions, Attention, Bundle, Device, Hypothesis, LanguagePlacement, Languages,
-    ModelTask, NewBundle, NewWeight, Request, search::start_id,
+    ModelTask, NewBundle, NewWeight, Request, pair_tokenizer::SourceIds, search::start_id,
 };
 
 const LANGUAGES: [&str; 3] = ["de", "en", "fr"];
@@ -70,6 +71,30 @@ fn bundle(start: DecoderStart, languages: Option<Languages>, values: Values) -> 
 fn saved(start: DecoderStart, languages: Option<Languages>, values: Values) -> tempfile::TempDir {
     let template = languages.as_ref().map_or(">>{}<<", |languages| &languages.token).to_owned();
     let tokenizers = tokenizers(|code| template.replace("{}", code));
+    save(start, languages, tokenizers, 0, values).unwrap()
+}
+
+/// The folder of a model that reads context.
+pub(super) fn saved_with(
+    start: DecoderStart,
+    languages: Option<Languages>,
+    context: usize,
+    has_separator: bool,
+) -> Result<tempfile::TempDir, InferError> {
+    let tokens = if has_separator { vec![SEPARATOR.to_owned()] } else { Vec::new() };
+    let Tokenizers { source, target } = tokenizers(|code| format!(">>{code}<<"));
+    let source = source.with_special_tokens(&tokens).unwrap();
+    let target = target.with_special_tokens(&tokens).unwrap();
+    save(start, languages, Tokenizers { source, target }, context, hashed)
+}
+
+fn save(
+    start: DecoderStart,
+    languages: Option<Languages>,
+    tokenizers: Tokenizers,
+    context: usize,
+    values: Values,
+) -> Result<tempfile::TempDir, InferError> {
     let config = ModelConfig {
         d_model: 8,
         n_heads: 2,
@@ -94,10 +119,35 @@ fn saved(start: DecoderStart, languages: Option<Languages>, values: Values) -> t
     let weights = weights.collect();
     let provenance = toml::Table::new();
     let task = ModelTask::Translate;
-    let new = NewBundle { task, config, tokenizers, languages, search: None, provenance, weights };
+    let new = NewBundle {
+        task,
+        config,
+        tokenizers,
+        languages,
+        context,
+        search: None,
+        provenance,
+        weights,
+    };
     let folder = tempfile::tempdir().unwrap();
-    new.save(folder.path()).unwrap();
-    folder
+    new.save(folder.path())?;
+    Ok(folder)
+}
+
+/// A model of one language pair that reads context.
+pub(super) fn with_context(context: usize) -> Translator {
+    opened(&saved_with(DecoderStart::Bos, None, context, true).unwrap())
+}
+
+/// A multilingual model that reads context.
+pub(super) fn multilingual_with(placement: LanguagePlacement, context: usize) -> Translator {
+    opened(&saved_with(DecoderStart::Eos, Some(languages(placement)), context, true).unwrap())
+}
+
+fn opened(folder: &tempfile::TempDir) -> Translator {
+    let bundle = Bundle::open(folder.path()).unwrap();
+    let options = SearchOptions { beam: 3, n_best: 3, max_repeats: 0, ..SearchOptions::default() };
+    Translator::new(bundle, &Device::Cpu).unwrap().with_options(options).unwrap()
 }
 
 pub(crate) fn multilingual(placement: LanguagePlacement) -> Translator {
@@ -111,14 +161,18 @@ fn id(translator: &Translator, token: &str) -> u32 {
 }
 
 /// Hypotheses of the engine for source ids.
-fn searched(translator: &Translator, source: &[u32], first: Option<u32>) -> Vec<Hypothesis> {
+pub(super) fn searched(
+    translator: &Translator,
+    source: &[u32],
+    first: Option<u32>,
+) -> Vec<Hypothesis> {
     let request = Request { forced_first: first, ..Request::new(source, 0) };
     let never = Cancellation::new();
     let found = translator.engine().search_requests(&[request], translator.options(), &never);
     found.unwrap().remove(0)
 }
 
-fn hypotheses(translation: &Translation) -> Vec<Hypothesis> {
+pub(super) fn hypotheses(translation: &Translation) -> Vec<Hypothesis> {
     translation.hypotheses.iter().map(|found| found.hypothesis.clone()).collect()
 }
 
@@ -195,7 +249,8 @@ fn a_typed_or_selected_token_precedes_the_source() {
     // An unknown code, a token elsewhere, and none: text in the selected language, if there is one.
     for text in [">>xx<< one", "one >>de<<", ">>de one", "de"] {
         assert!(matches!(translator.translate(text), Err(InferError::LanguageNeeded { .. })));
-        let source = german.texts().source_ids(german.texts().split(text).unwrap()).unwrap().0;
+        let source =
+            german.texts().source_ids(german.texts().split(text).unwrap(), &[]).unwrap().ids;
         assert_eq!(source.iter().filter(|id| **id == de).count(), 1, "{text}");
         german.translate(text).unwrap();
     }
@@ -213,7 +268,8 @@ fn a_long_source_is_truncated_after_its_token() {
         let texts = translator.texts().clone().with_languages(source, Some("de")).unwrap();
         for (words, truncated) in [(10, false), (11, true), (40, true)] {
             let text = "one ".repeat(words);
-            let (ids, is_truncated) = texts.source_ids(texts.split(&text).unwrap()).unwrap();
+            let SourceIds { ids, truncated: is_truncated, .. } =
+                texts.source_ids(texts.split(&text).unwrap(), &[]).unwrap();
             assert_eq!((ids.len(), is_truncated, ids.last()), (12, truncated, Some(&EOS)));
             assert!(ids[0] > UNK && ids[0] != ids[1]);
             let tokens = texts.source(&text).unwrap();
@@ -236,7 +292,7 @@ fn the_token_of_a_language_follows_the_start_of_the_source() {
     let both = Tokenizers { source: target.clone(), target };
     let texts = PairTokenizer::of(both, 9, Some(languages));
     let texts = texts.with_languages(None, Some("de")).unwrap();
-    let (ids, _) = texts.source_ids(texts.split("one").unwrap()).unwrap();
+    let ids = texts.source_ids(texts.split("one").unwrap(), &[]).unwrap().ids;
     assert_eq!((ids[0], ids[1], ids[3], ids.len()), (BOS, de, EOS, 4));
     let tokens = texts.source("one").unwrap();
     assert_eq!((&tokens.ids, &tokens.word_of[..]), (&ids, &[None, None, Some(0), None][..]));

@@ -7,8 +7,10 @@ use tx_text::{
     spacing::needs_space,
 };
 
-use super::{Model, Translation, Translator};
-use crate::{bundle::Parts, error::InferError, tokens::BYTES_PER_TOKEN};
+use super::{Line, Model, Translation, Translator};
+use crate::{
+    bundle::Parts, cancellation::Cancellation, error::InferError, tokens::BYTES_PER_TOKEN,
+};
 
 /// Translation of a text, sentence by sentence.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,7 +80,8 @@ impl Translator {
         self
     }
 
-    /// Translates a text with several sentences, which are translated as one batch.
+    /// Translates a text with several sentences, which are translated as one batch. A model with context reads
+    /// each with the sentences before it.
     ///
     /// A line break ends a sentence. A sentence with more tokens than the model's `max_len` is divided
     /// at the end of a clause or between words. If it has neither, it is truncated;
@@ -92,8 +95,23 @@ impl Translator {
         let spans = self.spans(text)?;
         let parts: Vec<Cow<'_, str>> =
             spans.iter().map(|span| self.sentence(text, span.clone())).collect();
-        let translations = self.translate_batch(&parts)?;
+        let sentences = self.context_of(text, &spans);
+        let lines = parts.iter().zip(0..).enumerate().map(|(index, (part, number))| {
+            let context = sentences.get(..index).unwrap_or_default();
+            Line { context, ..Line::new(part, number) }
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let translations = self.translate_all(&lines, self.options(), &Cancellation::new())?;
         Ok(TextTranslation::join(text, spans, translations))
+    }
+
+    /// Returns the sentences at `spans` of a text, which are the [context](Line::context) of those after them;
+    /// none if the model reads no context.
+    pub fn context_of(&self, text: &str, spans: &[Range<usize>]) -> Vec<String> {
+        match self.texts().context() {
+            0 => Vec::new(),
+            _ => spans.iter().map(|span| text[span.clone()].to_owned()).collect(),
+        }
     }
 
     /// Returns the sentence at a span of [`spans`](Self::spans) as it is translated: after the token of
@@ -146,7 +164,7 @@ impl Translator {
     fn fits(&self, sentence: &str) -> Result<bool, InferError> {
         let Model { config, texts, .. } = &*self.runner.model;
         let max = config.max_len.saturating_mul(BYTES_PER_TOKEN);
-        Ok(sentence.len() <= max && !texts.source_ids(texts.split(sentence)?)?.1)
+        Ok(sentence.len() <= max && !texts.source_ids(texts.split(sentence)?, &[])?.truncated)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     capitals::upper,
     error::InferError,
     glossary::FoundTerms,
-    pair_tokenizer::SourceText,
+    pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
@@ -35,6 +35,8 @@ pub(super) struct Text {
     forced_first: Option<u32>,
     /// Terms of the glossary.
     terms: Option<FoundTerms>,
+    /// Sentences before the text that are read with it.
+    context: Vec<String>,
     /// Target ids.
     prefix: Vec<u32>,
     number: u64,
@@ -46,10 +48,7 @@ pub(super) struct Text {
 pub(super) type Texts = Vec<(usize, Text)>;
 
 /// A text as source ids.
-pub(super) struct Source {
-    ids: Vec<u32>,
-    truncated: bool,
-}
+pub(super) type Source = SourceIds;
 
 impl Sentences {
     /// Returns the text of a line, which leaves its batch when `call` is canceled; `None` if it has no
@@ -84,6 +83,7 @@ impl Sentences {
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
             terms,
+            context: tokenizer.read_context(line.context).to_vec(),
             prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
             number: line.number,
             cancellation: line.cancellation.map_or_else(|| call.clone(), |own| own.or(call)),
@@ -99,7 +99,7 @@ impl Sentences {
         samples: Vec<Hypothesis>,
     ) -> Result<Translation, InferError> {
         let scored = |found: Vec<Hypothesis>| {
-            let scored = found.into_iter().map(|found| self.scored(found, text));
+            let scored = found.into_iter().map(|found| self.scored(found, text, source));
             scored.collect::<Result<Vec<_>, _>>()
         };
         let mut hypotheses = scored(hypotheses)?;
@@ -107,9 +107,8 @@ impl Sentences {
             let samples = scored(samples)?.into_iter().map(|sample| sample.text);
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
-        // The token of a language is not part of the text.
-        let Text { text, token, terms, .. } = text;
-        let ids = &source.ids[usize::from(token.is_some()).min(source.ids.len())..];
+        let ids = &source.ids[text.before(source).min(source.ids.len())..];
+        let Text { text, terms, .. } = text;
         let best = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
         Ok(Translation {
             terms: terms.as_ref().map(|terms| terms.used_in(&best)).unwrap_or_default(),
@@ -120,13 +119,16 @@ impl Sentences {
         })
     }
 
-    fn scored(&self, hypothesis: Hypothesis, source: &Text) -> Result<Scored, InferError> {
+    fn scored(
+        &self,
+        hypothesis: Hypothesis,
+        source: &Text,
+        ids: &Source,
+    ) -> Result<Scored, InferError> {
         let mut text = self.model.texts.decode(&hypothesis.ids)?;
         if self.options.replace_unknown && hypothesis.ids.contains(&UNK) {
-            let Text { text: source, token, .. } = source;
-            let words = &self.model.texts.tokenizers().source.encode_with_words(source)?;
-            text =
-                unknown::replaced(text, &hypothesis, source, words, usize::from(token.is_some()));
+            let words = &self.model.texts.tokenizers().source.encode_with_words(&source.text)?;
+            text = unknown::replaced(text, &hypothesis, &source.text, words, source.before(ids));
         }
         Ok(Scored { text: source.cased(on_one_line(text)), hypothesis, expected_utility: None })
     }
@@ -136,6 +138,11 @@ impl Text {
     /// Sets a translation in capitals if the text was.
     pub(super) fn cased(&self, translation: String) -> String {
         if self.is_lowered { upper(&translation) } else { translation }
+    }
+
+    /// Number of ids before the text that are not part of it: the token of a language, and context.
+    fn before(&self, source: &Source) -> usize {
+        usize::from(self.token.is_some()) + source.context
     }
 
     /// Request for the translation; `None` if it is canceled.
@@ -149,6 +156,7 @@ impl Text {
         let constraints = terms.as_ref().filter(|_| options.glossary.constrains());
         let constraints = constraints.and_then(|terms| terms.constraints.as_ref());
         let request = Request {
+            context: source.context,
             forced_first,
             prefix,
             constraints,
@@ -165,7 +173,7 @@ impl Task for Sentences {
     type Output = Translation;
 
     fn bytes(text: &Text) -> usize {
-        text.text.len()
+        text.context.iter().map(String::len).fold(text.text.len(), usize::saturating_add)
     }
 
     fn rows(&self) -> usize {
@@ -190,10 +198,10 @@ impl Task for Sentences {
     }
 
     fn encode(&self, text: &Text) -> Result<Source, InferError> {
-        let Text { text, token, truncated: is_part, .. } = text;
+        let Text { text, token, context, truncated: is_part, .. } = text;
         let source = SourceText { text, token: *token };
-        let (ids, truncated) = self.model.texts.source_ids(source)?;
-        Ok(Source { ids, truncated: truncated || *is_part })
+        let source = self.model.texts.source_ids(source, context)?;
+        Ok(Source { truncated: source.truncated || *is_part, ..source })
     }
 
     fn tokens(source: &Source) -> usize {

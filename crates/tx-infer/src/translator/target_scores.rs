@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Model, Translator};
+use super::{Line, Model, Translator};
 use crate::{
     cancellation::Cancellation,
     error::InferError,
@@ -65,11 +65,27 @@ impl Translator {
         first: u64,
         cancellation: &Cancellation,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let texts = pairs.iter().zip(first + 1..).map(|((source, target), line)| {
-            let target = Target::Text(target.as_ref().into());
-            PairText { source: source.as_ref().trim().into(), target, line }
+        let lines = pairs.iter().zip(first..);
+        let lines = lines.map(|((source, target), number)| {
+            (Line::new(source.as_ref(), number), target.as_ref())
         });
-        self.score_pairs(texts.collect(), cancellation)
+        self.score_lines(&lines.collect::<Vec<_>>(), cancellation)
+    }
+
+    /// Same as [`score_with`](Self::score_with), for sources with context. The number of a line is for
+    /// messages, and its prefix and cancellation have no effect.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score_with`](Self::score_with).
+    pub fn score_lines(
+        &self,
+        pairs: &[(Line<'_>, &str)],
+        cancellation: &Cancellation,
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let pairs =
+            pairs.iter().map(|(line, target)| self.pair_text(line, Target::Text((*target).into())));
+        self.score_pairs(pairs.collect(), cancellation)
     }
 
     /// Scores targets that are given as ids, as those of hypotheses.
@@ -79,14 +95,21 @@ impl Translator {
     /// Same as [`score`](Self::score).
     pub(crate) fn score_ids(
         &self,
-        sources: &[impl AsRef<str>],
+        lines: &[Line<'_>],
         targets: Vec<Vec<u32>>,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let pairs = sources.iter().zip(targets).zip(1..).map(|((source, ids), line)| {
-            let target = Target::Ids(ids);
-            PairText { source: source.as_ref().trim().into(), target, line }
-        });
+        let pairs = lines.iter().zip(targets);
+        let pairs = pairs.map(|(line, ids)| self.pair_text(line, Target::Ids(ids)));
         self.score_pairs(pairs.collect(), &Cancellation::new())
+    }
+
+    fn pair_text(&self, line: &Line<'_>, target: Target) -> PairText {
+        PairText {
+            source: line.text.trim().into(),
+            context: self.texts().read_context(line.context).to_vec(),
+            target,
+            line: line.number + 1,
+        }
     }
 
     fn score_pairs(
@@ -118,6 +141,7 @@ struct Pairs {
 /// A pair and the number of its line, from 1.
 struct PairText {
     source: String,
+    context: Vec<String>,
     target: Target,
     line: u64,
 }
@@ -153,9 +177,10 @@ impl Task for Pairs {
     }
 
     fn encode(&self, pair: &PairText) -> Result<Pair, InferError> {
-        let &PairText { ref source, ref target, line } = pair;
+        let &PairText { ref source, ref context, ref target, line } = pair;
         let source = self.model.texts.split(source)?;
-        let (source, truncated) = self.model.texts.source_ids(source)?;
+        let source = self.model.texts.source_ids(source, context)?;
+        let (source, truncated) = (source.ids, source.truncated);
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line, found, max };
         let target = match target {

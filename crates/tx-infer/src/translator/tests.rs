@@ -39,6 +39,7 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundl
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     }

@@ -9,6 +9,9 @@ pub struct Line<'a> {
     pub text: &'a str,
     /// Beginning of its translation, which the model continues; empty for none.
     pub prefix: &'a str,
+    /// Sentences before the text in its document, the oldest first. A model reads the most recent of them
+    /// with the text, as many as [`PairTokenizer::context`](crate::PairTokenizer::context), 0 for most models.
+    pub context: &'a [String],
     /// Number of the text, from 0. Samples depend on it and on the seed.
     pub number: u64,
     /// Cancellation of this text alone. Once it is set, the text leaves its batch before the next
@@ -17,7 +20,7 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Creates the text with this `number`, without a prefix.
+    /// Creates the text with this `number`, without prefix and context.
     pub fn new(text: &'a str, number: u64) -> Self {
         Self { text, number, ..Self::default() }
     }

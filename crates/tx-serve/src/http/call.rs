@@ -29,6 +29,7 @@ pub const OPTIONS: [&str; 9] = [
     "alternatives",
     "beam",
     "glossary",
+    "context",
 ];
 
 /// Parameters of clients that change no result: `secret` is that of LibreTranslate's own page, `apiKey`
@@ -159,6 +160,10 @@ impl Call {
             target: parameters.required("target")?.to_owned(),
             model: given("model")?,
             pivot: given("pivot")?,
+            context: request::Context {
+                text: given("context")?.unwrap_or_default(),
+                is_document: false,
+            },
             plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
             alternatives: parameters.number("alternatives")?.unwrap_or(0),
             beam: parameters.number("beam")?,

@@ -25,10 +25,11 @@ use crate::{
 };
 
 /// Parameters of `/v2/translate`, besides those of the markup.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     "text",
     "source_lang",
     "target_lang",
+    "context",
     "formality",
     "glossary_id",
     "split_sentences",
@@ -39,11 +40,9 @@ const KNOWN: [&str; 7] = [
 const MARKUP: [&str; 5] =
     ["tag_handling", "ignore_tags", "splitting_tags", "non_splitting_tags", "outline_detection"];
 
-/// Parameters that change no result of this server: `context` is advice that the models do not read, and
-/// `preserve_formatting` is what they do anyway.
-const IGNORED: [&str; 7] = [
+/// Parameters that change no result of this server: `preserve_formatting` is what the models do anyway.
+const IGNORED: [&str; 6] = [
     "auth_key",
-    "context",
     "debug",
     "enable_beta_languages",
     "preserve_formatting",
@@ -78,6 +77,10 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     let characters: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     let request = request::Request {
         glossary,
+        context: request::Context {
+            text: parameters.given("context")?.unwrap_or_default().to_owned(),
+            is_document: false,
+        },
         plan: PlanOptions { format, line_breaks, tags: Arc::new(tags), ..PlanOptions::default() },
         ..request::Request::new(
             texts,

@@ -137,6 +137,7 @@ async fn translate_in_parts(
             target: request.target.clone(),
             model: request.model.clone(),
             pivot: request.pivot.clone(),
+            context: request::Context { is_document: true, ..request.context.clone() },
             plan: request.plan.clone(),
             glossary: request.glossary.clone(),
             ..*request

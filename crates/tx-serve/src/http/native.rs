@@ -12,7 +12,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tx_infer::{
-    Alignment, Attention, AttentionKind, InferError, Scored, Term, attention_page,
+    Alignment, Attention, AttentionKind, InferError, Line, Scored, Term, attention_page,
     figure::FigureOptions,
 };
 use tx_markup::{Done, SentenceResult};
@@ -138,13 +138,13 @@ fn add_confidence(values: &mut [Value], sentences: &[SentenceResult<'_>], route:
         let Done { translation, .. } = sentence.done?;
         Some((index, sentence.source, translation.clone()))
     });
-    let (mut indices, mut sources, mut translations) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut indices, mut lines, mut translations) = (Vec::new(), Vec::new(), Vec::new());
     for (index, source, translation) in done {
         indices.push(index);
-        sources.push(source);
+        lines.push(Line::new(source, index as u64));
         translations.push(translation);
     }
-    match route.translator.confidences(&sources, &translations) {
+    match route.translator.confidences(&lines, &translations) {
         Ok(found) => {
             for (index, confidence) in indices.into_iter().zip(found) {
                 values[index]["confidence"] = confidence.to_json();

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use tx_infer::Deadline;
 use tx_markup::{Done, Plan, PlanOptions, Unit};
 
-use super::request::{Alternative, TextAnswer};
+use super::request::{Alternative, Context, TextAnswer};
 use crate::{detect::Detected, error::ApiError, model::Route};
 
 /// A text before its translation.
@@ -42,7 +42,8 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Plans the texts for one stage and groups them by route. Texts without a route are copied.
+    /// Plans the texts for one stage, with the context of those whose model reads it, and groups them by route.
+    /// Texts without a route are copied.
     ///
     /// # Errors
     ///
@@ -51,14 +52,26 @@ impl Planned {
         sources: Vec<Source>,
         stage: usize,
         options: &PlanOptions,
+        context: &Context,
         deadline: &Deadline,
     ) -> Result<Self, ApiError> {
+        let mut options = options.clone();
         let mut groups: Vec<Group> = Vec::new();
         let mut known: HashMap<(u64, &str, &str), usize> = HashMap::new();
         for (index, source) in sources.iter().enumerate() {
             deadline.check()?;
             let Some(route) = source.routes.get(stage) else { continue };
-            let mut plan = Plan::new(&source.text, &route.translator, options, deadline)?;
+            if !context.text.is_empty()
+                && options.context.is_empty()
+                && route.translator.texts().context() > 0
+            {
+                let spans = route.translator.spans(&context.text)?;
+                options.context = route.translator.context_of(&context.text, &spans);
+            }
+            let mut plan = Plan::new(&source.text, &route.translator, &options, deadline)?;
+            if context.is_document {
+                options.context = plan.context().to_vec();
+            }
             let units = plan.take_units();
             let entry = (index, plan, units.len());
             let next = groups.len();

@@ -20,6 +20,8 @@ pub struct Request {
     pub model: Option<String>,
     /// Code of an intermediate language.
     pub pivot: Option<String>,
+    /// Context of the texts.
+    pub context: Context,
     /// Format and layout.
     pub plan: PlanOptions,
     /// Number of alternatives to each translation.
@@ -32,6 +34,15 @@ pub struct Request {
     pub priority: Priority,
     /// End of the time for the answer.
     pub deadline: Deadline,
+}
+
+/// Text before each text of a request. Models that were trained without context do not read it.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// Plain text in the source language, which is not translated.
+    pub text: String,
+    /// Whether the texts are those of one document in order, so that each is in the context of those after it.
+    pub is_document: bool,
 }
 
 impl Request {
@@ -48,6 +59,7 @@ impl Request {
             target,
             model: None,
             pivot: None,
+            context: Context::default(),
             plan: PlanOptions::default(),
             alternatives: 0,
             beam: None,

@@ -71,7 +71,7 @@ impl Tokenizers {
         let failed = FirstError::default();
         let tokenizers = Self::make::<E>(config, &|side| {
             let pairs = failed.items_before(stream()?);
-            let texts = pairs.flat_map(move |SentencePair { source, target }| {
+            let texts = pairs.flat_map(move |SentencePair { source, target, .. }| {
                 let source = (side != Side::Target).then_some(source);
                 source.into_iter().chain((side != Side::Source).then_some(target))
             });
@@ -117,6 +117,31 @@ impl Tokenizers {
             _ => (learned(Side::Source)?, learned(Side::Target)?),
         };
         Ok(Self { source, target })
+    }
+
+    /// Adds special tokens to the tokenizer of each side, or those of both sides to both if `config` makes
+    /// the tokenizers equal.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Tokenizer::with_special_tokens`].
+    pub fn with_special_tokens(
+        self,
+        config: &TokenizerConfig,
+        mut source: Vec<String>,
+        mut target: Vec<String>,
+    ) -> Result<Self, TextError> {
+        if source.is_empty() && target.is_empty() {
+            return Ok(self);
+        }
+        if config.joint || config.file.is_some() {
+            source.append(&mut target);
+            target.clone_from(&source);
+        }
+        Ok(Self {
+            source: self.source.with_special_tokens(&source)?,
+            target: self.target.with_special_tokens(&target)?,
+        })
     }
 
     /// Adds the steps of a normalization to both tokenizers, as

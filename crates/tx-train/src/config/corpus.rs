@@ -68,6 +68,10 @@ pub struct CorpusConfig {
     pub last_epoch: Option<usize>,
     /// Training: cleaning; `data.clean` by default.
     pub clean: Option<CleanConfig>,
+    /// Maximum number of source sentences before a sentence in its document that the model reads with it;
+    /// `data.context` by default. 0 for a corpus without documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<usize>,
 }
 
 impl Default for CorpusConfig {
@@ -94,6 +98,7 @@ impl Default for CorpusConfig {
             first_epoch: 1,
             last_epoch: None,
             clean: None,
+            context: None,
         }
     }
 }
@@ -199,6 +204,7 @@ impl CorpusConfig {
             ("pair_weights", self.pair_weights.is_some()),
             ("alignments", self.alignments.is_some()),
             ("clean", self.clean.is_some()),
+            ("context", self.context.is_some()),
         ] {
             if is_given && self.prepared.is_some() {
                 problem("prepared", format!(" and `{key}` exclude each other"));

@@ -7,7 +7,10 @@ use tx_data::{
     CleanConfig, DocumentEnd, LongPolicy, NoiseConfig, SplitBy,
     source::{format::Format, named},
 };
-use tx_infer::{TaskKind, bundle::LanguagePlacement};
+use tx_infer::{
+    TaskKind,
+    bundle::{LanguagePlacement, MAX_CONTEXT},
+};
 
 use super::{
     corpus::{CorpusConfig, empty_epoch, sides},
@@ -18,6 +21,8 @@ use super::{
 const REPLAY: &str = "replay";
 /// Fraction of the replayed pairs in an epoch by default.
 const REPLAYED: f64 = 0.2;
+/// Share of the pairs with context that are trained without it by default.
+const CONTEXT_DROPOUT: f64 = 0.2;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_empty_line(end: &DocumentEnd) -> bool {
@@ -31,6 +36,16 @@ fn is_default(noise: &NoiseConfig) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_one(number: &f64) -> bool {
     *number == 1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_default_dropout(share: &f64) -> bool {
+    *share == CONTEXT_DROPOUT
 }
 
 /// Deserializes a column name, which can be a number.
@@ -136,6 +151,14 @@ pub struct DataConfig {
     /// Translation: shares of the training pairs with noisy copies.
     #[serde(skip_serializing_if = "is_default")]
     pub noise: NoiseConfig,
+    /// Translation: maximum number of source sentences before a sentence in its document that the model
+    /// reads with it. An entry that is empty on both sides ends a document.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub context: usize,
+    /// Share of the training pairs with context that are trained without it, so that the model also
+    /// translates single sentences.
+    #[serde(skip_serializing_if = "is_default_dropout")]
+    pub context_dropout: f64,
     /// Other pairs of which each epoch contains some.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "with_fraction")]
     pub replay: Option<CorpusConfig>,
@@ -206,6 +229,8 @@ impl Default for DataConfig {
             vocabulary_pairs: None,
             clean: CleanConfig::default(),
             noise: NoiseConfig::default(),
+            context: 0,
+            context_dropout: CONTEXT_DROPOUT,
             replay: None,
             temperature: 1.0,
             language_tokens: None,
@@ -429,6 +454,7 @@ impl DataConfig {
         if task != TaskKind::Translate && !self.noise.is_off() {
             problems.push(format!("`noise` is not available for the task \"{task}\""));
         }
+        problems.extend(self.context_problems(task));
         problems.extend(self.source_problems(task));
         problems.extend(self.mixture_problems());
         if self.has_lists() {
@@ -465,6 +491,36 @@ impl DataConfig {
             problems.extend(replay.replay_problems());
             if task != TaskKind::Translate {
                 problems.push(format!("`replay` is not available for the task \"{task}\""));
+            }
+        }
+        problems
+    }
+
+    /// Returns the problems of the context.
+    fn context_problems(&self, task: TaskKind) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Self { context, context_dropout: dropout, .. } = *self;
+        if context > 0 && task != TaskKind::Translate {
+            problems.push(format!("`context` is not available for the task \"{task}\""));
+        }
+        if context > 0 && self.is_generated() {
+            problems.push("generated pairs have no documents, so `context` must be 0".into());
+        }
+        if context > MAX_CONTEXT {
+            problems.push(format!("`context` = {context} must be at most {MAX_CONTEXT}"));
+        }
+        if !(0.0..=1.0).contains(&dropout) {
+            problems.push(format!("`context_dropout` = {dropout} must be in 0..1"));
+        }
+        let entries = [("train", &self.train), ("valid", &self.valid)];
+        for (list, entries) in entries {
+            for (number, entry) in entries.iter().enumerate() {
+                if let Some(own) = entry.context.filter(|&own| own > context) {
+                    let number = number + 1;
+                    problems.push(format!(
+                        "`{list}` {number}: `context` = {own} exceeds that of [data], {context}"
+                    ));
+                }
             }
         }
         problems

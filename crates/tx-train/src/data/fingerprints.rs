@@ -94,6 +94,11 @@ fn hash_pair(hasher: &mut Sha256, pair: &SentencePair) {
         hasher.update(side);
         hasher.update([0]);
     }
+    // The end of a sentence of the context is not that of a side, so that no two corpora are the same.
+    for sentence in &pair.context {
+        hasher.update(sentence);
+        hasher.update([1]);
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Validation sets that are given, as text.
 
-use tx_data::DataError;
+use tx_data::{DataError, context::Documents};
 use tx_text::SentencePair;
 
 use super::DataAccess;
@@ -49,7 +49,7 @@ pub(super) fn given(
             }
             continue;
         };
-        let pairs: Vec<SentencePair> = pairs.collect::<Result<_, _>>()?;
+        let pairs = with_context(config, &entry, pairs.collect::<Result<_, _>>()?);
         if pairs.is_empty() {
             let what = if is_named { format!("`{}`", entry.name()) } else { ALL.into() };
             let reason = "it is empty".to_owned();
@@ -62,4 +62,16 @@ pub(super) fn given(
         sets.push(ValidationText { name, entry, pairs });
     }
     Ok(sets)
+}
+
+/// Adds the context of validation pairs, if the model has context.
+pub(super) fn with_context(
+    config: &TrainConfig,
+    entry: &CorpusConfig,
+    pairs: Vec<SentencePair>,
+) -> Vec<SentencePair> {
+    match corpus::context(config, entry) {
+        Some(context) => Documents::of_pairs(context.sentences, pairs),
+        None => pairs,
+    }
 }

@@ -174,6 +174,9 @@ fn clean(
     let unit = if config.task.has_one_text() { "texts" } else { "pairs" };
     print_overlap(corpus.overlap, corpus.overlap_dropped, unit, access.print);
     print_annotations(&corpus, access.print);
+    if corpus.documents > 0 {
+        (access.print)(&format!("{label}context: the sentences of {} documents", corpus.documents));
+    }
     access.check()?;
     Ok(corpus)
 }

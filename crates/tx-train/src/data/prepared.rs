@@ -26,7 +26,7 @@ use tx_data::{
 use tx_infer::TaskKind;
 use tx_text::SentencePair;
 
-use super::{DataAccess, print_overlap};
+use super::{DataAccess, given::with_context, print_overlap};
 use crate::{
     config::{CorpusConfig, TrainConfig},
     corpus,
@@ -252,7 +252,8 @@ fn given(
     let Some(set) = config.data.validation_sets().into_iter().next() else { return Ok(None) };
     let Some(pairs) = corpus::validation(config, &set, cache)? else { return Ok(None) };
     let most = config.data.valid_pairs.unwrap_or(usize::MAX);
-    Ok(Some(pairs.take(most).collect::<Result<_, _>>()?))
+    let pairs = pairs.take(most).collect::<Result<_, _>>()?;
+    Ok(Some(with_context(config, &set, pairs)))
 }
 
 /// Returns `true` if the training files are patterns, each file of which is a shard of a prepared

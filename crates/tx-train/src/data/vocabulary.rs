@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use tx_data::DataError;
 use tx_infer::bundle::{LanguagePlacement, Languages};
 use tx_text::{
-    Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, special::SpecialTokens,
+    Lowercase, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, context::SEPARATOR,
+    special::SpecialTokens,
 };
 
 use super::{
@@ -131,18 +132,21 @@ fn new_languages(config: &TrainConfig) -> Option<Languages> {
     Some(languages)
 }
 
-/// Adds the tokens of languages and tags that `tokenizers` lack.
+/// Adds the separator of context and the tokens of languages and tags that `tokenizers` lack.
 ///
 /// # Errors
 ///
-/// If a tokenizer cannot be changed.
+/// If a tokenizer cannot be changed, or that of a bundle to start from has no separator.
 pub(super) fn with_special_tokens(
     config: &TrainConfig,
     tokenizers: Tokenizers,
     languages: Option<&Languages>,
 ) -> Result<Tokenizers, TrainError> {
+    // Tokenizers of a prepared corpus have the separator first.
+    let separator = (config.data.context > 0).then(|| SEPARATOR.to_owned());
     let tags = config.data.corpora().into_iter().filter_map(|entry| entry.tag);
-    let (mut source, mut target): (Vec<String>, Vec<String>) = (tags.collect(), Vec::new());
+    let mut source: Vec<String> = separator.into_iter().chain(tags).collect();
+    let mut target = Vec::new();
     if let Some(languages) = languages {
         let tokens = |codes: &[String]| -> Vec<String> {
             codes.iter().map(|code| languages.token_of(code)).collect()
@@ -156,15 +160,16 @@ pub(super) fn with_special_tokens(
         }
     }
     // Weights of an existing model have no rows for new tokens, so they must exist already.
-    if config.from.is_some() || source.is_empty() && target.is_empty() {
+    if config.from.is_some() {
+        if config.data.context > 0 && tokenizers.source.special_id(SEPARATOR).is_none() {
+            let problem = format!(
+                "[data] `context` = {}, but the bundle in `from` was trained without context: its \
+                 vocabulary has no {SEPARATOR}",
+                config.data.context
+            );
+            return Err(TrainError::Problems { problems: vec![problem] });
+        }
         return Ok(tokenizers);
     }
-    if config.tokenizer.joint || config.tokenizer.file.is_some() {
-        source.append(&mut target);
-        target.clone_from(&source);
-    }
-    Ok(Tokenizers {
-        source: tokenizers.source.with_special_tokens(&source)?,
-        target: tokenizers.target.with_special_tokens(&target)?,
-    })
+    Ok(tokenizers.with_special_tokens(&config.tokenizer, source, target)?)
 }

@@ -106,6 +106,7 @@ pub(super) fn build<R: TaskRun>(
             .as_ref()
             .and_then(|lineage| lineage.languages.clone())
             .or_else(|| summary.languages.clone()),
+        context: config.data.context,
         search: search_options(config, lineage.and_then(|lineage| lineage.search)),
         provenance,
     };

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn every_target_token_has_a_row_over_the_source_tokens() {
-        let pair = SentencePair { source: "a b c".into(), target: "x y".into() };
+        let pair = SentencePair::new("a b c", "x y");
         let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
         let tokenizers = Tokenizers::train(&config, &[pair]).unwrap();
         let vocab = VocabSizes {

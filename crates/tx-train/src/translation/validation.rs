@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
 use tx_infer::{
-    Bundle, Cancellation, InferError, ModuleBundle, SearchOptions, Translation, Translator,
+    Bundle, Cancellation, InferError, Line, ModuleBundle, SearchOptions, Translation, Translator,
     bundle::{WEIGHTS, set_search},
 };
 use tx_text::SentencePair;
@@ -220,6 +220,8 @@ pub struct ValidatedSet {
     name: String,
     loader: Arc<dyn DataLoader<Seq2SeqBatch>>,
     sources: Vec<String>,
+    /// Context of each source.
+    contexts: Vec<Vec<String>>,
     references: Vec<String>,
     /// Languages of a multilingual model.
     languages: Option<LanguageCodes>,
@@ -237,9 +239,10 @@ impl ValidatedSet {
         tokenize: BleuTokenizer,
     ) -> Self {
         let sources = pairs.iter().map(|pair| pair.source.clone()).collect();
+        let contexts = pairs.iter().map(|pair| pair.context.clone()).collect();
         let references = pairs.iter().map(|pair| pair.target.clone()).collect();
         let tokenizer = tokenize.tokenizer();
-        Self { name, loader, sources, references, languages, tokenizer }
+        Self { name, loader, sources, contexts, references, languages, tokenizer }
     }
 }
 
@@ -428,15 +431,18 @@ impl Validator {
         let translator = of_languages.as_ref().unwrap_or(translator);
         let cancellation = Cancellation::from(stop.clone());
         let options = translator.options();
-        let translations =
-            match translator.translate_batch_with(&set.sources, options, &cancellation) {
-                // A model that has diverged gets empty translations; its scores and its loss report
-                // the failure.
-                Err(InferError::NotFinite { .. }) => {
-                    vec![Translation::default(); set.sources.len()]
-                }
-                translations => translations?,
-            };
+        let lines = set.sources.iter().zip(&set.contexts).zip(0..);
+        let lines =
+            lines.map(|((text, context), number)| Line { context, ..Line::new(text, number) });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let translations = match translator.translate_all(&lines, options, &cancellation) {
+            // A model that has diverged gets empty translations; its scores and its loss report
+            // the failure.
+            Err(InferError::NotFinite { .. }) => {
+                vec![Translation::default(); set.sources.len()]
+            }
+            translations => translations?,
+        };
         let mut samples = Vec::new();
         for (index, translation) in translations.iter().enumerate().take(self.config.samples) {
             let source = translator.texts().source(&set.sources[index])?;

@@ -42,6 +42,7 @@ fn bundle(config: ModelConfig) -> Bundle {
         config,
         tokenizers,
         languages: None,
+        context: 0,
         search: None,
         provenance: Default::default(),
     };

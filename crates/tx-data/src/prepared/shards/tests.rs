@@ -45,6 +45,7 @@ fn preparation(tokenizer: &TokenizerConfig) -> Preparation<'_> {
         corpus: CorpusOptions {
             target: TargetSide::Sentence,
             noise: None,
+            context: None,
             clean: CleanConfig { max_ratio: 0.0, ..CleanConfig::default() },
             validation: ValidationPairs::Given(valid),
             overlaps: Overlaps::Count,

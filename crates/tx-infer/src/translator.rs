@@ -277,7 +277,7 @@ impl Translator {
 
     /// Returns the lines of a document, each with as many lines before it as the model reads as context.
     pub fn document<'a>(&self, lines: &'a [String]) -> Vec<Line<'a>> {
-        let most = self.texts().context_sentences();
+        let most = self.texts().context();
         let numbered = lines.iter().zip(0..).enumerate();
         let lines = numbered.map(|(index, (text, number))| Line {
             context: before(lines, index, most),

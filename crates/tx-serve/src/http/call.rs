@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Parameters that [`Call::request`] reads, besides the texts.
-pub const OPTIONS: [&str; 9] = [
+pub const OPTIONS: [&str; 10] = [
     "source",
     "target",
     "format",

@@ -70,7 +70,7 @@ fn a_bundle_refuses_more_context_than_it_was_trained_with() {
     let refused = run(&["--model", model(), "--context", "1"], "one\n");
     refused.failed(
         1,
-        &["a context of 1 sentences, but the model was trained with none", "hint: ", "context"],
+        &["a context of 1 sentence, but the model was trained with none", "hint: ", "context"],
     );
     assert_eq!(
         run(&["--model", model(), "--context", "0"], "one\n").printed(),

@@ -24,6 +24,7 @@ use crate::{
     align::{AlignArgs, AlignmentFormat, AlignmentFrom},
     attention::AttentionArgs,
     bench::BenchArgs,
+    calibrate::CalibrateArgs,
     check::CheckArgs,
     explain::ExplainArgs,
     export::ExportArgs,
@@ -79,6 +80,7 @@ Examples:
   translate score --reference test.en --hypothesis test.hyp
   translate import --from opus-mt-en-de --output runs/en-de
   translate export --model runs/de-en --format ctranslate2 --output de-en-ct2
+  translate calibrate --model runs/de-en --source valid.de --reference valid.en
   translate quantize --model runs/de-en --output de-en-int8
   translate pack --model de-en-int8 --output de-en.tar
   translate shortlist --model runs/de-en --source train.de --target train.en --output de-en.lex
@@ -124,6 +126,12 @@ pub enum Command {
 
     #[expect(missing_docs, reason = "the arguments have the text")]
     Bench(BenchArgs),
+
+    /// Fit the confidence of a model to translations with references, or measure it
+    ///
+    /// The calibration becomes a part of the bundle. `translate --confidence` and the server report the
+    /// probability that a word, and the share of words that are right.
+    Calibrate(CalibrateArgs),
 
     /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian,
     /// CTranslate2, Argos Translate, fairseq, JoeyNMT, `nn.Transformer`
@@ -237,6 +245,11 @@ pub struct TranslateArgs {
     /// Print a JSON object per line, with all hypotheses, labels or tokens and their scores
     #[arg(long)]
     pub json: bool,
+
+    /// Append a tab and the expected share of right words to each translation; with --json, also the probability of
+    /// each word. Needs a bundle with a calibration, by `translate calibrate`
+    #[arg(long, conflicts_with_all = ["alignment", "interactive"])]
+    pub confidence: bool,
 
     /// Handling of bytes that are not UTF-8
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]

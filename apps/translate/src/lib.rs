@@ -22,6 +22,7 @@ mod unknown_words;
 mod align;
 mod attention;
 mod bench;
+mod calibrate;
 mod check;
 mod editor;
 mod explain;
@@ -86,6 +87,7 @@ pub fn run_command(command: Command, program: clap::Command) -> u8 {
         Command::Bench(args) => bench::bench(&args),
         Command::Import(args) => import::import(&args),
         Command::Export(args) => export::export(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Quantize(args) => quantize::quantize(&args),
         Command::Pack(args) => pack::pack(&args),
         Command::Shortlist(args) => shortlist::shortlist(&args),

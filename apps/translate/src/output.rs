@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tx_cli::terminal::stderr;
-use tx_infer::{InferError, Line, Scored, Translation, Translator};
+use tx_infer::{Confidence, InferError, Line, Scored, Term, Translation, Translator};
 
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
@@ -16,10 +16,12 @@ use crate::{
 pub enum Format {
     /// The best hypothesis, one line per input line.
     Text,
+    /// The best hypothesis and its confidence.
+    Confidence,
     /// All hypotheses, one line each, in the n-best format of Moses.
     NBest,
-    /// All hypotheses with tokens and scores, one JSON object per input line.
-    Json,
+    /// All hypotheses with tokens and scores, one JSON object per input line; also the confidence.
+    Json { confidence: bool },
     /// The best hypothesis with its word alignment.
     Aligned(AlignmentFormat, Box<TextAligner>),
 }
@@ -74,16 +76,29 @@ impl Output<'_> {
         let mut pairs = lines.iter().zip(translations);
         match &self.format {
             Format::Text => pairs.try_for_each(|(_, found)| writeln!(out, "{}", found.text))?,
+            Format::Confidence => {
+                for (found, confidence) in
+                    translations.iter().zip(self.confidences(lines, translations)?)
+                {
+                    writeln!(out, "{}\t{:.4}", found.text, confidence.probability)?;
+                }
+            }
             Format::NBest => {
                 pairs.try_for_each(|(line, found)| n_best(out, line.number, &found.hypotheses))?;
             }
-            Format::Json => pairs.try_for_each(|(line, found)| {
-                writeln!(
-                    out,
-                    "{}",
-                    of_line(self.translator.to_json(found), line.number + 1, "source", line.text)
-                )
-            })?,
+            Format::Json { confidence } => {
+                let confidences = match confidence {
+                    true => self.confidences(lines, translations)?,
+                    false => Vec::new(),
+                };
+                for (index, (line, found)) in pairs.enumerate() {
+                    let mut object = self.translator.to_json(found);
+                    if let Some(confidence) = confidences.get(index) {
+                        object["confidence"] = confidence.to_json();
+                    }
+                    writeln!(out, "{}", of_line(object, line.number + 1, "source", line.text))?;
+                }
+            }
             Format::Aligned(format, aligner) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
                 let alignments = aligner.translations(&texts, translations)?;
@@ -95,7 +110,16 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Warns about truncated lines and unknown words.
+    /// Returns the confidence in the translations of `lines`.
+    fn confidences(
+        &self,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+    ) -> Result<Vec<Confidence>, InferError> {
+        self.translator.confidences(lines, translations)
+    }
+
+    /// Warns about truncated lines, unknown words and terms that are not translated.
     pub fn warn(&mut self, lines: &[Line<'_>], translations: &[Translation]) -> io::Result<()> {
         if self.quiet {
             return Ok(());
@@ -111,7 +135,10 @@ impl Output<'_> {
             let unknown = self.unknown.add(&found.unknown).map(|words| {
                 format!("unknown words in line {number}, which the model cannot translate: {words}")
             });
-            for warning in truncated.into_iter().chain(unknown) {
+            let terms = found.terms.iter().filter(|term| !term.is_used).map(|Term { source, target, .. }| {
+                format!("the translation of line {number} lacks `{target}` for `{source}`, a term of the glossary")
+            });
+            for warning in truncated.into_iter().chain(unknown).chain(terms) {
                 self.progress.suspend(|| writeln!(stderr(), "warning: {warning}"))?;
             }
         }

@@ -16,7 +16,7 @@ use tx_eval::{
     confidence::{self, Resampling},
     paired::{self, SystemResult},
 };
-use tx_infer::{Bundle, Sampling};
+use tx_infer::{Bundle, Sampling, TermAccuracy};
 use tx_text::{Lines, TextError, lines::read_lines};
 
 use crate::usage::Usage;
@@ -41,7 +41,7 @@ pub fn score(args: ScoreArgs) -> anyhow::Result<()> {
     let systems = systems(&args, references[0].len())?;
     warn_of_tokenized_text(&args, &systems)?;
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
-    let metrics = args.metrics();
+    let metrics = args.metrics(terms(&args, references[0].len())?);
     // By metric, then by system.
     let mut statistics: Vec<Vec<SegmentStatistics>> = metrics.iter().map(|_| Vec::new()).collect();
     for system in &systems {
@@ -106,18 +106,34 @@ fn warn_of_tokenized_text(args: &ScoreArgs, systems: &[System]) -> anyhow::Resul
     Ok(())
 }
 
+/// Reads a source of `expected` lines.
+fn sources(args: &ScoreArgs, source: &Path, expected: usize) -> anyhow::Result<Vec<String>> {
+    let sources = read_lines(source)?;
+    anyhow::ensure!(
+        sources.len() == expected,
+        "`{}` has {} lines, but `{}` has {expected}",
+        source.display(),
+        sources.len(),
+        args.reference[0].display(),
+    );
+    Ok(sources)
+}
+
+/// Returns the terminology accuracy with the glossary, if there is one.
+fn terms(args: &ScoreArgs, expected: usize) -> anyhow::Result<Option<TermAccuracy>> {
+    let ModelSystemArgs { source: Some(source), translator, .. } = &args.translate else {
+        return Ok(None);
+    };
+    let Some(glossary) = translator.glossary.open()? else { return Ok(None) };
+    let sources = sources(args, source, expected)?;
+    Ok(Some(TermAccuracy { glossary: glossary.into(), sources }))
+}
+
 /// Reads the translations to score, or translates a source of `expected` lines.
 fn systems(args: &ScoreArgs, expected: usize) -> anyhow::Result<Vec<System>> {
     if let ModelSystemArgs { model: Some(model), source: Some(source), .. } = &args.translate {
-        let sources = read_lines(source)?;
         // Checked before translating, which may take hours.
-        anyhow::ensure!(
-            sources.len() == expected,
-            "`{}` has {} lines, but `{}` has {expected}",
-            source.display(),
-            sources.len(),
-            args.reference[0].display(),
-        );
+        let sources = sources(args, source, expected)?;
         let lines = translate(args, model, &sources)?;
         return Ok(vec![System { name: model.display().to_string(), lines }]);
     }

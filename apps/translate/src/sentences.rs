@@ -119,8 +119,8 @@ fn write(
     found: &TextTranslation,
 ) -> Result<(), Stop> {
     match output.format {
-        Format::Json => {}
-        Format::Text | Format::NBest | Format::Aligned(..) => {
+        Format::Json { .. } => {}
+        Format::Text | Format::Confidence | Format::NBest | Format::Aligned(..) => {
             return Ok(writeln!(out, "{}", found.text)?);
         }
     }

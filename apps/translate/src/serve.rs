@@ -7,7 +7,9 @@ use clap::{Args, ValueHint};
 use tracing::Level;
 use tx_cli::log;
 use tx_infer::Precision;
-use tx_serve::{Cors, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions};
+use tx_serve::{
+    Cors, GlossarySpec, HostName, Limits, ModelSpec, OfflinePage, PublicUrl, Server, ServerOptions,
+};
 
 use crate::args::model::with_downloaded;
 
@@ -16,7 +18,7 @@ use crate::args::model::with_downloaded;
 #[command(after_help = "\
 Signals:
   SIGTERM, SIGINT  finish the requests in progress and stop
-  SIGHUP           load models and keys again
+  SIGHUP           load models, glossaries and keys again
 
 Examples:
   translate serve --model en-de=runs/en-de
@@ -26,6 +28,11 @@ pub struct ServeArgs {
     /// record its languages, the name or the folder is the pair, as in `en-de`
     #[arg(long, value_name = "[NAME=]DIR", required = true, value_hint = ValueHint::DirPath)]
     model: Vec<ModelSpec>,
+
+    /// Glossary that requests select by its name (repeatable): lines with a term, a tab and its translation; also
+    /// .csv and .tbx. The name is that of the file by default
+    #[arg(long, value_name = "[NAME=]FILE", value_hint = ValueHint::FilePath)]
+    glossary: Vec<GlossarySpec>,
 
     /// Address to listen on; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5000")]
@@ -153,6 +160,7 @@ pub fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let mut options = ServerOptions::new(args.model.into_iter().map(found).collect());
     options.listen = args.listen;
     options.keys = args.keys;
+    options.glossaries = args.glossary;
     options.execution.precision = args.precision;
     options.execution.batch_tokens = args.batch_tokens;
     if let Some(threads) = args.threads {

@@ -104,14 +104,18 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 24] = [
+    const SOURCE: [&str; 28] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
         "attention-layer",
+        "confidence",
         "context",
         "coverage-penalty",
         "format",
+        "glossary",
+        "glossary-languages",
+        "glossary-use",
         "keep-capitals",
         "max-len-extra",
         "max-len-ratio",

@@ -80,7 +80,8 @@ pub fn translate(
     let several = search.n_best.is_some() || (search.samples.is_some() && search.mbr.is_none());
     let format = match (aligner, args.json, several) {
         (Some((format, aligner)), ..) => Format::Aligned(format, Box::new(aligner)),
-        (None, true, _) => Format::Json,
+        (None, true, _) => Format::Json { confidence: args.confidence },
+        (None, false, _) if args.confidence => Format::Confidence,
         (None, false, true) => Format::NBest,
         (None, false, false) => Format::Text,
     };

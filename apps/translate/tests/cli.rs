@@ -70,6 +70,10 @@ mod cli {
     mod quantizing;
     // Vocabulary shortlists.
     mod shortlisting;
+    // Terms with given translations.
+    mod glossaries;
+    // Confidence of translations.
+    mod calibrating;
     // Search and attention on a GPU.
     mod device;
 }

@@ -77,6 +77,9 @@ pub struct NoiseConfig {
     /// Share of [`Kind::Numbers`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numbers: Option<f64>,
+    /// Share of [`Kind::Terms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terms: Option<f64>,
     /// Share of [`Kind::Copies`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies: Option<f64>,
@@ -97,6 +100,7 @@ impl NoiseConfig {
             Kind::Concatenation => self.concatenation,
             Kind::Names => self.names,
             Kind::Numbers => self.numbers,
+            Kind::Terms => self.terms,
             Kind::Copies => self.copies,
         };
         share.unwrap_or(if self.robust { kind.robust() } else { 0.0 })

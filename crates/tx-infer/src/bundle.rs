@@ -34,6 +34,7 @@ use tx_model::{ConfigError, ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
 use crate::{
+    confidence::Calibration,
     error::InferError,
     model::PackedModel,
     precision::Precision,
@@ -119,6 +120,8 @@ pub struct Bundle {
     pub context: usize,
     /// Search options that translators and generators use by default.
     pub search: Option<SearchOptions>,
+    /// Calibration of the confidence in translations.
+    pub calibration: Option<Calibration>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
     weights: Arc<WeightsFile>,
@@ -263,7 +266,7 @@ impl Bundle {
             })?
         };
         config.check_options(&files.path(CONFIG), &tokenizers)?;
-        let BundleConfig { model: config, languages, context, search, .. } = config;
+        let BundleConfig { model: config, languages, context, search, calibration, .. } = config;
         let weights = Arc::new(weights);
         Ok(Self {
             task,
@@ -272,6 +275,7 @@ impl Bundle {
             languages,
             context,
             search,
+            calibration,
             provenance,
             weights,
             validation,
@@ -414,8 +418,32 @@ impl Bundle {
             languages: self.languages.as_ref(),
             context: self.context,
             search: self.search.as_ref(),
+            calibration: self.calibration,
             provenance: &self.provenance,
         }
+    }
+
+    /// Replaces the calibration of the bundle in the folder `folder`. The other files stay unchanged.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::ArchiveCalibration`] if the bundle is one file; [`InferError::WrongTask`] unless it translates; if the configuration cannot be read or
+    /// written.
+    pub fn write_calibration(
+        folder: impl AsRef<Path>,
+        calibration: Calibration,
+    ) -> Result<(), InferError> {
+        let files = Files::open(folder.as_ref())?;
+        if matches!(files, Files::Archive(_)) {
+            return Err(InferError::ArchiveCalibration { path: folder.as_ref().into() });
+        }
+        let (mut config, task) = BundleConfig::read(&files)?;
+        if task.kind() != TaskKind::Translate {
+            let (path, found) = (folder.as_ref().into(), task.kind());
+            return Err(InferError::WrongTask { path, found, expected: TaskKind::Translate });
+        }
+        config.calibration = Some(calibration);
+        config.write(&files.path(CONFIG))
     }
 
     /// Sizes of the vocabularies of the model.

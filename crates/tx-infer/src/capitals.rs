@@ -68,12 +68,12 @@ fn is_in_capitals(text: &str) -> bool {
 }
 
 /// Lower case, except for letters whose lower case has another length in bytes.
-fn lower(text: &str) -> String {
+pub(crate) fn lower(text: &str) -> String {
     text.chars().flat_map(|c| same_length(c, c.to_lowercase())).collect()
 }
 
 /// Sets the first letter of a word to upper case.
-fn title(word: &str) -> String {
+pub(crate) fn title(word: &str) -> String {
     let mut is_before = true;
     let letter = |c: char| {
         let is_first = is_before && c.is_alphabetic();

@@ -120,6 +120,24 @@ pub enum InferError {
         path: PathBuf,
     },
 
+    /// An entry of a glossary is not a term with a translation.
+    #[error("entry {entry} of the glossary: {problem}")]
+    Glossary {
+        /// Number of the entry, from 1.
+        entry: usize,
+        /// The problem.
+        problem: String,
+    },
+
+    /// The file is not a glossary.
+    #[error("cannot read the glossary `{path}`")]
+    GlossaryFile {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        source: Box<InferError>,
+    },
+
     /// The model's sizes contradict each other.
     #[error(transparent)]
     Model(#[from] ConfigError),
@@ -271,6 +289,28 @@ pub enum InferError {
         found: Option<usize>,
         /// Maximum number of tokens of a target.
         max: usize,
+    },
+
+    /// A calibration needs words that are right and words that are not.
+    #[error(
+        "{right} of {words} words are right; a calibration needs both words that are right and words that are not"
+    )]
+    Calibration {
+        /// Number of words.
+        words: usize,
+        /// Number of words that are right.
+        right: usize,
+    },
+
+    /// The bundle has no calibration.
+    #[error("the model is not calibrated, so it has no confidence")]
+    NotCalibrated,
+
+    /// The calibration of a bundle in one file cannot be changed.
+    #[error("`{path}` is one file, which is not changed")]
+    ArchiveCalibration {
+        /// The file.
+        path: PathBuf,
     },
 
     /// The model has no such language.
@@ -445,6 +485,12 @@ impl InferError {
             ),
             Self::PrecisionFeature { .. } => {
                 Some("build the program with the feature `burn`, or use f32")
+            }
+            Self::NotCalibrated => Some(
+                "`translate calibrate --model DIR --source FILE --reference FILE` calibrates a bundle",
+            ),
+            Self::ArchiveCalibration { .. } => {
+                Some("calibrate the folder, and write the file again with `translate pack`")
             }
             Self::Text(error) => error.hint(),
             _ => None,

@@ -5,8 +5,10 @@ use tx_text::Tokenizer;
 
 use crate::{
     classifier::{Classification, LabelScore},
+    confidence::{Confidence, WordConfidence},
     fill_mask::{Filled, MaskToken},
     generator::{Continuation, Generator, ScoredText},
+    glossary::Term,
     search::Hypothesis,
     translator::{Scored, Translation, Translator},
 };
@@ -14,12 +16,16 @@ use crate::{
 impl Translator {
     /// Returns a translation with all its hypotheses, their tokens and scores.
     pub fn to_json(&self, translation: &Translation) -> Value {
-        json!({
+        let mut object = json!({
             "text": translation.text,
             "truncated": translation.truncated,
             "unknown": translation.unknown,
             "translations": self.hypotheses_to_json(translation),
-        })
+        });
+        if !translation.terms.is_empty() {
+            object["terms"] = translation.terms.iter().map(Term::to_json).collect();
+        }
+        object
     }
 
     /// Returns the hypotheses of a translation with their tokens and scores.
@@ -33,6 +39,23 @@ impl Translator {
             object
         });
         hypotheses.collect()
+    }
+}
+
+impl Confidence {
+    /// Returns the probability of the translation, and the words with their probabilities.
+    pub fn to_json(&self) -> Value {
+        let word = |WordConfidence { word, probability, .. }: &WordConfidence| json!({ "word": word, "probability": probability });
+        let words: Vec<Value> = self.words.iter().map(word).collect();
+        json!({ "probability": self.probability, "words": words })
+    }
+}
+
+impl Term {
+    /// Returns the term, its translation, and whether the target has it.
+    pub fn to_json(&self) -> Value {
+        let Self { source, target, is_used } = self;
+        json!({ "source": source, "target": target, "used": is_used })
     }
 }
 

@@ -29,8 +29,10 @@ pub mod bundle;
 pub mod task;
 
 pub mod classifier;
+pub mod confidence;
 pub mod fill_mask;
 pub mod generator;
+pub mod glossary;
 pub mod mbr;
 pub mod rerank;
 pub mod search;
@@ -77,18 +79,22 @@ pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
 pub use capitals::Capitals;
 pub use classifier::{Classification, Classifier, LabelScore};
+pub use confidence::{Calibration, Confidence, Reliability, WordConfidence};
 pub use deadline::Deadline;
 pub use device::Device;
 pub use error::InferError;
 pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
+pub use glossary::{Glossary, GlossaryFormat, GlossaryLanguages, Term, TermAccuracy, TermCount};
 pub use inside::Inside;
 pub use mbr::{Mbr, PseudoReferences};
 pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
 pub use pool::{Failure, Observer, Pool, Priority};
 pub use precision::Precision;
-pub use search::{EarlyStopping, Engine, Hypothesis, LengthNorm, Request, Sampling, SearchOptions};
+pub use search::{
+    EarlyStopping, Engine, GlossaryUse, Hypothesis, LengthNorm, Request, Sampling, SearchOptions,
+};
 pub use shortlist::{Shortlist, ShortlistBuilder, ShortlistOptions};
 pub use task::{ModelTask, TaskKind};
 pub use tokens::Tokens;

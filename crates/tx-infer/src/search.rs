@@ -18,6 +18,7 @@ mod sample;
 mod target_scores;
 
 mod candidates;
+mod constraints;
 mod hypothesis;
 mod scores;
 mod state;
@@ -28,11 +29,13 @@ mod ensemble;
 mod tensors;
 
 pub use beam_step::{BeamCandidate, BeamStep, Outcome};
+pub use constraints::Constraints;
+pub(crate) use constraints::{Constraint, Form, MAX_CONSTRAINTS};
 pub use engine::Engine;
 pub(crate) use engine::{Member, NOT_SINGLE};
 pub use hypothesis::Hypothesis;
 pub(crate) use options::alignment_layer;
-pub use options::{EarlyStopping, LengthNorm, Sampling, SearchOptions};
+pub use options::{EarlyStopping, GlossaryUse, LengthNorm, Sampling, SearchOptions};
 pub use request::Request;
 pub use start::start_id;
 

@@ -7,17 +7,22 @@ mod target_scores;
 pub(crate) mod translation;
 mod unknown;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use tx_engine::{Ablation, PackedTransformer};
 use tx_model::ModelConfig;
-use tx_text::{Tokenizers, context::before};
+use tx_text::{Tokenizers, WordTable, context::before};
 
 use crate::{
     bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
     capitals::Capitals,
+    confidence::Calibration,
     error::InferError,
+    glossary::{FoundTerms, Glossary, Terms},
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     pool::{Failure, InOrder, Placement, Priority},
@@ -65,6 +70,10 @@ struct Model {
     /// Search options of calls that do not specify their own.
     options: SearchOptions,
     mbr: Option<Mbr>,
+    calibration: Option<Calibration>,
+    glossary: Option<Terms>,
+    /// Table of the target vocabulary for glossaries.
+    words: Arc<OnceLock<Arc<WordTable>>>,
     /// Language of texts that are divided into sentences.
     text_language: Option<String>,
 }
@@ -73,8 +82,17 @@ impl Translator {
     /// Creates a translator with an engine, and the configuration and tokenizers of its model.
     pub fn from_engine(engine: Engine, config: ModelConfig, tokenizers: Tokenizers) -> Self {
         let texts = PairTokenizer::of(tokenizers, config.max_len, None);
-        let (engine, options) = (engine.into(), SearchOptions::default());
-        let model = Model { config, engine, texts, options, mbr: None, text_language: None };
+        let model = Model {
+            config,
+            engine: engine.into(),
+            texts,
+            options: SearchOptions::default(),
+            mbr: None,
+            calibration: None,
+            glossary: None,
+            words: Arc::default(),
+            text_language: None,
+        };
         Self { runner: Runner::new(model) }
     }
 
@@ -134,6 +152,23 @@ impl Translator {
         let model = Arc::unwrap_or_clone(self.runner.model);
         let model = Model { texts: model.texts.with_capitals(capitals), ..model };
         Self { runner: Runner { model: model.into(), ..self.runner } }
+    }
+
+    /// Translates terms as a glossary says, in all calls. [`Translation::terms`] lists those of a text.
+    ///
+    /// [`SearchOptions::glossary`] decides how. [Constraints](crate::search::Constraints) need a beam of at least 2 and
+    /// one group.
+    pub fn with_glossary(self, glossary: impl Into<Arc<Glossary>>) -> Self {
+        let model = Arc::unwrap_or_clone(self.runner.model);
+        let table = || Arc::new(WordTable::of(&model.texts.tokenizers().target));
+        let terms = Terms::new(glossary.into(), model.words.get_or_init(table).clone());
+        let model = Model { glossary: Some(terms), ..model };
+        Self { runner: Runner { model: model.into(), ..self.runner } }
+    }
+
+    /// Calibration of the bundle.
+    pub(crate) fn calibration(&self) -> Option<Calibration> {
+        self.runner.model.calibration
     }
 
     /// Turns parts of the model off in all calls, to see what they contribute (Michel et al. 2019).
@@ -237,14 +272,18 @@ impl Translator {
     ///
     /// Same as [`translate_batch`](Self::translate_batch).
     pub fn translate_document(&self, lines: &[String]) -> Result<Vec<Translation>, InferError> {
+        self.translate_all(&self.document(lines), self.options(), &Cancellation::new())
+    }
+
+    /// Returns the lines of a document, each with as many lines before it as the model reads as context.
+    pub fn document<'a>(&self, lines: &'a [String]) -> Vec<Line<'a>> {
         let most = self.texts().context();
         let numbered = lines.iter().zip(0..).enumerate();
         let lines = numbered.map(|(index, (text, number))| Line {
             context: before(lines, index, most),
             ..Line::new(text, number)
         });
-        let lines: Vec<Line<'_>> = lines.collect();
-        self.translate_all(&lines, self.options(), &Cancellation::new())
+        lines.collect()
     }
 
     /// Same as [`translate_lines`](Self::translate_lines), with all translations together, in the order of
@@ -339,6 +378,13 @@ impl Translator {
 }
 
 impl Model {
+    /// Terms of the glossary in a source; `None` without a glossary, and if there are none.
+    fn terms(&self, source: &str) -> Result<Option<FoundTerms>, InferError> {
+        let Some(glossary) = &self.glossary else { return Ok(None) };
+        let found = glossary.find(source, &self.texts.tokenizers().target)?;
+        Ok(Some(found).filter(|found| !found.is_empty()))
+    }
+
     /// Language whose abbreviations divide text into sentences.
     fn text_language(&self) -> Option<&str> {
         self.text_language.as_deref().or_else(|| self.texts.source_language())
@@ -357,6 +403,9 @@ impl TaskModel for Model {
             texts: texts.trained_with(context),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
+            calibration: parts.calibration,
+            glossary: None,
+            words: Arc::default(),
             text_language: paragraphs::text_language(parts),
         }
     }
@@ -388,6 +437,11 @@ impl Model {
     /// [`InferError::Search`] with all problems of the options.
     fn check(&self, options: &SearchOptions) -> Result<(), InferError> {
         let mut problems = options.problems();
+        let constrains = self.glossary.is_some() && options.glossary.constrains();
+        if constrains && (options.beam == 1 || options.groups > 1) {
+            problems
+                .push("`glossary` = constrain needs `beam` of at least 2, and `groups` = 1".into());
+        }
         let layers = self.engine.decoder_layers();
         if let Some(layer) = options.attention_layer.filter(|layer| *layer > layers) {
             problems

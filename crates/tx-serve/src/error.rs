@@ -17,6 +17,14 @@ pub enum ServeError {
         /// The cause.
         source: Box<InferError>,
     },
+    /// A glossary cannot be read.
+    #[error("cannot read the glossary `{name}`")]
+    Glossary {
+        /// Name of the glossary.
+        name: String,
+        /// The cause.
+        source: Box<InferError>,
+    },
     /// The languages of a model are not known.
     #[error("the languages of the model `{name}` in `{folder}` are not known")]
     NoLanguages {
@@ -109,7 +117,11 @@ impl ServeError {
             Self::UnknownModel { .. } => {
                 Some("`--offline-model` is the NAME of `--model NAME=DIR`")
             }
-            Self::NoModel | Self::Read { .. } | Self::Keys { .. } | Self::Threads { .. } => None,
+            Self::NoModel
+            | Self::Glossary { .. }
+            | Self::Read { .. }
+            | Self::Keys { .. }
+            | Self::Threads { .. } => None,
         }
     }
 }

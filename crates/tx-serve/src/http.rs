@@ -36,6 +36,7 @@ use tower_http::{
 };
 
 use crate::{error::ApiError, options::Cors, service::Service};
+use deepl::glossaries;
 
 /// Routes of a server.
 pub fn router(service: Arc<Service>) -> Router {
@@ -53,6 +54,10 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/v2/translate", post(deepl::translate))
         .route("/v2/languages", get(deepl::languages).post(deepl::languages))
         .route("/v2/usage", get(deepl::usage))
+        .route("/v2/glossaries", get(glossaries::list).post(glossaries::create))
+        .route("/v2/glossaries/{id}", get(glossaries::get).delete(glossaries::remove))
+        .route("/v2/glossaries/{id}/entries", get(glossaries::entries))
+        .route("/v2/glossary-language-pairs", get(glossaries::language_pairs))
         .route("/v2", get(kserve::server))
         .route("/v2/", get(kserve::server))
         .route("/v2/health/live", get(health::live))
@@ -108,9 +113,14 @@ fn cors_layer(cors: &Cors) -> CorsLayer {
             Err(_) => AllowOrigin::list([]),
         },
     };
-    CorsLayer::new().allow_origin(origin).allow_methods([Method::GET, Method::POST]).allow_headers(
-        [header::CONTENT_TYPE, header::AUTHORIZATION, HeaderName::from_static("x-api-key")],
-    )
+    CorsLayer::new()
+        .allow_origin(origin)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([
+            header::CONTENT_TYPE,
+            header::AUTHORIZATION,
+            HeaderName::from_static("x-api-key"),
+        ])
 }
 
 /// Whether an origin is a page of a server on this machine.

@@ -31,6 +31,7 @@ pub mod job;
 mod bodies;
 pub mod detect;
 mod downloads;
+pub mod glossaries;
 mod keys;
 pub mod language;
 mod limiter;
@@ -43,6 +44,7 @@ pub mod error;
 mod fixture;
 
 pub use error::{ApiError, ServeError};
+pub use glossaries::GlossarySpec;
 pub use model::ModelSpec;
 pub use options::{BATCH_TOKENS, Cors, HostName, Limits, OfflinePage, PublicUrl, ServerOptions};
 pub use server::{Server, Stop};

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsStr,
     fmt,
     path::{Path, PathBuf},
     str::FromStr,
@@ -13,7 +14,8 @@ use std::{
 
 use serde::Serialize;
 use tx_infer::{
-    Aligner, AlignmentOptions, Bundle, Device, LanguagePlacement, Pool, Precision, Translator,
+    Aligner, AlignmentOptions, Bundle, Device, Glossary, LanguagePlacement, Pool, Precision,
+    Translator,
 };
 
 use crate::{
@@ -35,24 +37,31 @@ impl FromStr for ModelSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, folder) = match text.split_once('=') {
-            Some((name, folder)) => (name.to_owned(), folder),
-            None => {
-                let name = Path::new(text).file_name().map(|name| name.to_string_lossy());
-                (name.unwrap_or_default().into_owned(), text)
-            }
-        };
-        if name.is_empty() || folder.is_empty() {
-            return Err(format!("`{text}` has no name or no folder; expected NAME=DIR or DIR"));
-        }
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
-        if !name.chars().all(is_allowed) {
-            return Err(format!(
-                "the name `{name}` must consist of letters, digits, `-`, `_`, `.`"
-            ));
-        }
-        Ok(Self { name, folder: folder.into() })
+        let (name, folder) = named(text, Path::file_name)?;
+        Ok(Self { name, folder })
     }
+}
+
+/// Parses `NAME=PATH`, or a path that `default` gives the name of.
+pub(crate) fn named(
+    text: &str,
+    default: impl Fn(&Path) -> Option<&OsStr>,
+) -> Result<(String, PathBuf), String> {
+    let (name, path) = match text.split_once('=') {
+        Some((name, path)) => (name.to_owned(), path),
+        None => {
+            let name = default(Path::new(text)).map(|name| name.to_string_lossy());
+            (name.unwrap_or_default().into_owned(), text)
+        }
+    };
+    if name.is_empty() || path.is_empty() {
+        return Err(format!("`{text}` has no name or no path; expected NAME=PATH or PATH"));
+    }
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+    if !name.chars().all(is_allowed) {
+        return Err(format!("the name `{name}` must consist of letters, digits, `-`, `_`, `.`"));
+    }
+    Ok((name, path.into()))
 }
 
 /// Number of threads and size of batches of the models.
@@ -111,6 +120,13 @@ pub struct Route {
     pub target: String,
     /// The translator with both languages selected.
     pub translator: Translator,
+}
+
+impl Route {
+    /// Translates terms as a glossary says.
+    pub fn with_glossary(&self, glossary: Arc<Glossary>) -> Self {
+        Self { translator: self.translator.clone().with_glossary(glossary), ..self.clone() }
+    }
 }
 
 /// Description of a model in answers, with the codes that clients see.

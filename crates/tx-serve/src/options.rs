@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 use axum::http::Uri;
 use tx_markup::File;
 
-use crate::model::{Execution, ModelSpec};
+use crate::{
+    glossaries::GlossarySpec,
+    model::{Execution, ModelSpec},
+};
 
 /// Default maximum number of source tokens of a batch, padding and hypotheses counted. On a CPU, larger batches of
 /// large models need more memory and are not faster.
@@ -18,6 +21,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Models.
     pub models: Vec<ModelSpec>,
+    /// Glossaries that every client can use.
+    pub glossaries: Vec<GlossarySpec>,
     /// Threads and size of batches.
     pub execution: Execution,
     /// Maximum number of waiting sentences.
@@ -204,6 +209,7 @@ impl ServerOptions {
         Self {
             listen,
             models,
+            glossaries: Vec::new(),
             execution: Execution { threads, batch_tokens: BATCH_TOKENS, precision: None },
             queue: 4_096,
             requests: 1_024,

@@ -21,6 +21,7 @@ use crate::{
     detect::{Candidates, Detected, Guess},
     downloads::Downloads,
     error::{ApiError, ServeError, Side},
+    glossaries::Glossaries,
     job::Job,
     keys::Keys,
     limiter::Limiter,
@@ -51,6 +52,8 @@ pub struct Service {
     pub bodies: Bodies,
     /// Translated files.
     pub downloads: Downloads,
+    /// Glossaries.
+    pub glossaries: Glossaries,
     /// Options.
     pub options: ServerOptions,
     /// `None` if requests need no key.
@@ -85,6 +88,10 @@ impl Service {
             .with_batch_tokens(batch_tokens)
             .with_max_waiting(options.queue)
             .with_observer(metrics.clone());
+        let glossaries = Glossaries::default();
+        if let Some(error) = glossaries.load(&options.glossaries).pop() {
+            return Err(error);
+        }
         let registry = Registry::load(&options.models, precision, pool.clone())?;
         Ok(Self {
             registry,
@@ -93,6 +100,7 @@ impl Service {
             limiter: Limiter::default(),
             bodies: Bodies::new(options.limits.body),
             downloads: Downloads::new(options.limits.body),
+            glossaries,
             keys: RwLock::new(keys.map(Arc::new)),
             is_leaving: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
@@ -112,9 +120,10 @@ impl Service {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads models and keys again; returns the errors of those that stay as they are.
+    /// Reads models, glossaries and keys again; returns the errors of those that stay as they are.
     pub fn reload(&self) -> Vec<ServeError> {
         let mut errors = self.registry.reload();
+        errors.extend(self.glossaries.load(&self.options.glossaries));
         match self.options.keys.as_deref().map(Keys::read) {
             Some(Ok(keys)) => {
                 *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(keys));
@@ -254,6 +263,11 @@ impl Service {
         let is_short = is_short(&request);
         let (mut sources, request) = self.routed(is_short, request).await?;
         let stages = sources.iter().map(|source| source.routes.len()).max().unwrap_or(0);
+        if request.glossary.is_some() && stages > 1 {
+            return Err(ApiError::Invalid(
+                "a glossary needs a model that translates without an intermediate language".into(),
+            ));
+        }
         let mut answers: Vec<TextAnswer> = sources.iter().map(|_| TextAnswer::default()).collect();
         for stage in 0..stages {
             let is_last = stage + 1 >= stages;
@@ -379,7 +393,14 @@ impl Service {
         units: Vec<Unit>,
         request: &Request,
     ) -> Result<Job, ApiError> {
-        let Request { priority, deadline, .. } = request;
+        let Request { priority, deadline, glossary, .. } = request;
+        let route = match glossary {
+            None => route,
+            Some(_) if options.beam < 2 && options.glossary.constrains() => {
+                return Err(ApiError::Invalid("a glossary needs `beam` of at least 2".into()));
+            }
+            Some(glossary) => &route.with_glossary(glossary.clone()),
+        };
         Job::submit(route, options, units, *priority, deadline, &self.metrics)
     }
 

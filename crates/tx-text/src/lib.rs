@@ -27,6 +27,7 @@ pub mod normalization;
 pub mod segmentation;
 pub mod sentences;
 pub mod spacing;
+pub mod terminology;
 pub mod text_words;
 pub mod tokenizer;
 pub mod unigram_sampling;

@@ -55,6 +55,11 @@ impl WordTable {
         Self { roles: (0..tokenizer.vocab_size() as u32).map(role).collect() }
     }
 
+    /// Returns `true` if a token continues the word of the token before it.
+    pub fn continues(&self, id: u32) -> bool {
+        self.roles.get(id as usize) == Some(&Role::Inside)
+    }
+
     /// Ranges of `ids` that are words, in order. Special tokens are in no range.
     pub fn words(&self, ids: &[u32]) -> Vec<Range<usize>> {
         let mut words: Vec<Range<usize>> = Vec::new();

@@ -11,8 +11,8 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser},
 };
 use tx_infer::{
-    Bundle, Capitals, Classifier, Device, Engine, FillMask, Generator, InferError, PairTokenizer,
-    Precision, Shortlist, TaskKind, Translator,
+    Bundle, Capitals, Classifier, Device, Engine, FillMask, Generator, Glossary, GlossaryLanguages,
+    InferError, PairTokenizer, Precision, Shortlist, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -204,6 +204,36 @@ pub struct BatchArgs {
     pub batch_tokens: usize,
 }
 
+/// Glossary of the translation.
+#[derive(Debug, Args)]
+pub struct GlossaryArgs {
+    /// Glossary, whose terms are translated as it says: lines with a term, a tab and its translation; also .csv and
+    /// .tbx
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub glossary: Option<PathBuf>,
+
+    /// Languages of a glossary in TBX with more than two, or in another order
+    #[arg(long, num_args = 2, value_names = ["SOURCE", "TARGET"], requires = "glossary")]
+    pub glossary_languages: Vec<String>,
+}
+
+impl GlossaryArgs {
+    /// Reads the glossary, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Glossary::open`].
+    pub fn open(&self) -> Result<Option<Glossary>, InferError> {
+        let languages = match &self.glossary_languages[..] {
+            [source, target] => {
+                Some(GlossaryLanguages { source: source.clone(), target: target.clone() })
+            }
+            _ => None,
+        };
+        self.glossary.as_ref().map(|path| Glossary::open(path, languages.as_ref())).transpose()
+    }
+}
+
 /// Execution and search options of a translator.
 #[derive(Debug, Args)]
 pub struct TranslatorArgs {
@@ -227,6 +257,10 @@ pub struct TranslatorArgs {
         conflicts_with = "ensemble"
     )]
     pub shortlist: Option<PathBuf>,
+
+    /// Glossary of the translation
+    #[command(flatten)]
+    pub glossary: GlossaryArgs,
 
     /// Read texts in capitals as they are, instead of in lower case if that takes far fewer tokens
     #[arg(long)]
@@ -306,6 +340,14 @@ impl TranslatorArgs {
         let translator = self.search.apply(translator, seed)?;
         let translator = match &self.shortlist {
             Some(path) => translator.with_shortlist(Shortlist::open(path)?)?,
+            None => translator,
+        };
+        let translator = match self.glossary.open()? {
+            Some(glossary) => translator.with_glossary(glossary),
+            None if self.search.glossary_use.is_some() => {
+                let problem = "`--glossary-use` has no effect without `--glossary`".into();
+                return Err(InferError::Search { problems: vec![problem] });
+            }
             None => translator,
         };
         let capitals = if self.keep_capitals { Capitals::Keep } else { Capitals::Lower };

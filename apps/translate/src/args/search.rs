@@ -5,7 +5,9 @@ mod options;
 use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
-use tx_infer::{EarlyStopping, LengthNorm, Sampling, SearchOptions, mbr::DEFAULT_SCALE};
+use tx_infer::{
+    EarlyStopping, GlossaryUse, LengthNorm, Sampling, SearchOptions, mbr::DEFAULT_SCALE,
+};
 
 use super::mbr::UtilityName;
 
@@ -208,6 +210,10 @@ pub struct SearchArgs {
     #[arg(long)]
     pub replace_unk: bool,
 
+    /// Use of --glossary [default: that of the bundle, otherwise constrain]
+    #[arg(long, value_enum, value_name = "USE")]
+    pub glossary_use: Option<Glossary>,
+
     /// Decoder layer, from 1, whose attention --replace-unk and --coverage-penalty use [default:
     /// that of the bundle]
     #[arg(long, value_name = "N")]
@@ -317,6 +323,27 @@ impl From<Norm> for LengthNorm {
             Norm::None => Self::None,
             Norm::Power => Self::Power,
             Norm::Wu => Self::Wu,
+        }
+    }
+}
+
+/// Use of a glossary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Glossary {
+    /// Constraints on the beam search: each translation as the glossary has it
+    Constrain,
+    /// Translations in the source, for models trained with data.noise.terms; words may have other forms
+    Inline,
+    /// Both
+    Both,
+}
+
+impl From<Glossary> for GlossaryUse {
+    fn from(given: Glossary) -> Self {
+        match given {
+            Glossary::Constrain => Self::Constrain,
+            Glossary::Inline => Self::Inline,
+            Glossary::Both => Self::Both,
         }
     }
 }

@@ -35,6 +35,7 @@ impl TranslateArgs {
             ("n-best", search.n_best.is_some_and(|n_best| n_best > 1)),
             ("samples", search.samples.is_some_and(|samples| samples > 1)),
             ("alignment", self.alignment.is_some()),
+            ("confidence", self.confidence),
             ("prefix", self.prefix.is_some()),
             ("prefix-file", self.prefix_file.is_some()),
         ];

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use tx_eval::{
     Bleu, Chrf, ErrorRate, ExactMatch, Smoothing, Ter, Tokenizer, Unit, confidence::Resampling,
 };
-use tx_infer::Sampling;
+use tx_infer::{Sampling, TermAccuracy};
 
 use crate::args::model::TranslatorArgs;
 
@@ -18,6 +18,7 @@ Examples:
   translate score --reference a.en b.en --metrics bleu,chrf++,ter --confidence < test.hyp
   translate score --reference test.en --hypothesis old.hyp new.hyp --paired bootstrap
   translate score --model runs/de-en --source test.de --reference test.en --metrics chrf
+  translate score --source test.de --reference test.en --hypothesis test.hyp --glossary terms.tsv
   translate score --reference test.zh --tokenize zh --sentence-level < test.hyp")]
 pub struct ScoreArgs {
     /// Files with reference translations, one per line
@@ -82,8 +83,8 @@ pub struct ModelSystemArgs {
     )]
     pub model: Option<PathBuf>,
 
-    /// File to translate with --model
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "model")]
+    /// File to translate with --model, or in which the terms of --glossary are counted
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub source: Option<PathBuf>,
 
     /// Output file for the translations
@@ -310,7 +311,15 @@ impl ScoreArgs {
                 return Some(format!("hypothesis `{}` is given twice", path.display()));
             }
         }
-        let search = &self.translate.translator.search;
+        let ModelSystemArgs { model, source, translator, .. } = &self.translate;
+        let has_glossary = translator.glossary.glossary.is_some();
+        if source.is_some() && model.is_none() && !has_glossary {
+            return Some("`--source` needs `--model` or `--glossary`".to_owned());
+        }
+        if has_glossary && source.is_none() {
+            return Some("`--glossary` needs `--source`, whose terms are counted".to_owned());
+        }
+        let search = &translator.search;
         if !self.hypothesis.is_empty() && !search.is_default() {
             return Some("`--hypothesis` conflicts with search options".to_owned());
         }
@@ -394,8 +403,9 @@ impl ScoreArgs {
     }
 
     /// Returns the metrics to compute, with their options.
-    pub fn metrics(&self) -> Vec<Box<dyn tx_eval::Metric>> {
-        self.metrics.iter().map(|&name| self.metric(name)).collect()
+    pub fn metrics(&self, terms: Option<TermAccuracy>) -> Vec<Box<dyn tx_eval::Metric>> {
+        let terms = terms.map(|metric| Box::new(metric) as Box<dyn tx_eval::Metric>);
+        self.metrics.iter().map(|&name| self.metric(name)).chain(terms).collect()
     }
 
     fn metric(&self, name: MetricName) -> Box<dyn tx_eval::Metric> {

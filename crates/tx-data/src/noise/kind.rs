@@ -7,7 +7,7 @@ use tx_text::{SentencePair, spacing::needs_space};
 use super::{
     invented,
     lexicon::Lexicon,
-    linked::{Place, inserted, replaced, surrounded},
+    linked::{Place, inserted, replaced, surrounded, translated, word_of},
     typos::with_typos,
 };
 use crate::encode::Link;
@@ -48,13 +48,16 @@ pub enum Kind {
     Names,
     /// A random number in place of a number that both sides have, or of a word and its translation.
     Numbers,
+    /// A word of the source with its translation behind it, as [terminology](tx_text::terminology). In half of the
+    /// copies, it is a word of the pair before, also in the target.
+    Terms,
     /// A line that is its own translation: a name, number, date, address or code.
     Copies,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UpperCase,
         Self::TitleCase,
         Self::LowerCase,
@@ -66,6 +69,7 @@ impl Kind {
         Self::Concatenation,
         Self::Names,
         Self::Numbers,
+        Self::Terms,
         Self::Copies,
     ];
 
@@ -83,6 +87,7 @@ impl Kind {
             Self::Concatenation => "concatenation",
             Self::Names => "names",
             Self::Numbers => "numbers",
+            Self::Terms => "terms",
             Self::Copies => "copies",
         }
     }
@@ -95,6 +100,8 @@ impl Kind {
             Self::TitleCase | Self::Copies => 0.02,
             // Inference reads capitals in lower case.
             Self::UpperCase => 0.0,
+            // Glossaries are constraints on the search without training.
+            Self::Terms => 0.0,
             // Translation of text with markup keeps them without training.
             Self::Symbols | Self::Placeholders | Self::Tags => 0.0,
         }
@@ -103,7 +110,12 @@ impl Kind {
     /// Returns `true` if it uses translations of words.
     pub(super) fn needs_links(self) -> bool {
         match self {
-            Self::Symbols | Self::Placeholders | Self::Tags | Self::Names | Self::Numbers => true,
+            Self::Symbols
+            | Self::Placeholders
+            | Self::Tags
+            | Self::Names
+            | Self::Numbers
+            | Self::Terms => true,
             Self::UpperCase
             | Self::TitleCase
             | Self::LowerCase
@@ -156,6 +168,13 @@ impl Kind {
                 let place = Place::same(pair, is_number, random);
                 let place = place.or_else(|| Place::find(pair, links, lexicon, random))?;
                 replaced(pair, &invented::number(random), &place)
+            }
+            Self::Terms => {
+                let place = Place::find(pair, links, lexicon, random)?;
+                let other = previous.filter(|_| random.random());
+                let other = other.and_then(|pair| word_of(&pair.target, random));
+                let word = other.unwrap_or(&pair.target[place.target.clone()]);
+                translated(pair, word, &place)
             }
             Self::Copies => {
                 let line = invented::line(random);

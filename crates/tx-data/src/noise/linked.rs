@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use tx_text::{SentencePair, text_words::word_ranges};
+use tx_text::{SentencePair, terminology::with_terms, text_words::word_ranges};
 
 use super::lexicon::{Lexicon, hash};
 use crate::encode::Link;
@@ -16,7 +16,7 @@ const SHORTEST: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     source: Range<usize>,
-    target: Range<usize>,
+    pub(super) target: Range<usize>,
 }
 
 impl Place {
@@ -58,7 +58,6 @@ impl Place {
             Some(links) => single_links(links),
             None => likeliest(pair, &sources, &targets, lexicon),
         };
-        let is_long = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count() >= SHORTEST;
         let places: Vec<Self> = linked
             .into_iter()
             .filter_map(|(source, target)| {
@@ -70,6 +69,17 @@ impl Place {
             .collect();
         places.choose(random).cloned()
     }
+}
+
+/// Returns a word of a text without the marks around it.
+pub(super) fn word_of<'a>(text: &'a str, random: &mut ChaCha8Rng) -> Option<&'a str> {
+    let words = cores(text).into_iter().map(|range| &text[range]).filter(|word| is_long(word));
+    words.collect::<Vec<_>>().choose(random).copied()
+}
+
+/// Whether a word is longer than a function word.
+fn is_long(text: &str) -> bool {
+    text.chars().filter(|c| c.is_alphanumeric()).count() >= SHORTEST
 }
 
 /// Returns the range of a word without the marks around it.
@@ -128,6 +138,16 @@ pub(super) fn replaced(pair: &SentencePair, text: &str, place: &Place) -> Senten
         format!("{}{text}{}", &whole[..range.start], &whole[range.end..])
     };
     SentencePair::new(replace(&pair.source, &place.source), replace(&pair.target, &place.target))
+}
+
+/// Writes `translation` behind a word, and in place of its translation.
+pub(super) fn translated(pair: &SentencePair, translation: &str, place: &Place) -> SentencePair {
+    let Place { source, target } = place;
+    let (before, after) = (&pair.target[..target.start], &pair.target[target.end..]);
+    SentencePair::new(
+        with_terms(&pair.source, [(source.clone(), translation)]),
+        format!("{before}{translation}{after}"),
+    )
 }
 
 /// Puts `open` and `close` around a word and its translation.

@@ -95,6 +95,18 @@ fn linked_words_are_replaced_marked_and_preceded() {
         assert_eq!(copy.source, pair().source.replace("Hund", number));
         assert_eq!(copy.target, pair().target.replace("dog", number));
     }
+    let noise = Noise::new(&only(Kind::Terms), 1).unwrap();
+    let previous = SentencePair::new("Er sah es", "He saw it");
+    let mut found = [0; 2];
+    for index in 0..200 {
+        let copy = noise.copies(index, &pair(), Some(&previous), Some(&links)).pop().unwrap();
+        // Of the target before, one word is long enough.
+        let (number, word) = if copy.source.contains("saw") { (1, "saw") } else { (0, "dog") };
+        found[number] += 1;
+        assert_eq!(copy.source, pair().source.replace("Hund", &format!("Hund ⟦{word}⟧")));
+        assert_eq!(copy.target, pair().target.replace("dog", word));
+    }
+    assert!(found.iter().all(|count| *count > 70), "{found:?}");
     // A name that both sides have comes first.
     for copy in copies(Kind::Names, &pair(), Some(&links)) {
         let name = copy.source.split([' ', ',']).nth(3).unwrap();

@@ -9,6 +9,7 @@ use tx_text::{Tokenizers, context::SEPARATOR};
 
 use super::{CONFIG, Languages, MAX_CONTEXT, QUANTIZED_FORMAT, files::Files};
 use crate::{
+    confidence::Calibration,
     error::InferError,
     file::write_whole,
     search::SearchOptions,
@@ -63,6 +64,9 @@ pub(super) struct BundleConfig {
     /// Absent in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) search: Option<SearchOptions>,
+    /// Absent before the model is calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) calibration: Option<Calibration>,
     pub(super) model: ModelConfig,
 }
 
@@ -129,6 +133,7 @@ impl BundleConfig {
             ("languages", self.languages.is_some(), 2),
             ("context", self.context > 0, 2),
             ("search", self.search.is_some(), 2),
+            ("calibration", self.calibration.is_some(), 2),
             ("weights", !self.weights.is_f32(), QUANTIZED_FORMAT),
         ];
         match new.iter().find(|(_, is_given, since)| *is_given && self.format < *since) {
@@ -154,7 +159,11 @@ impl BundleConfig {
         };
         let context = self.context_problem(tokenizers);
         let search = self.search.as_ref().and_then(|search| self.search_problem(search));
-        match languages.or(context).or(search) {
+        let calibration = self.calibration.as_ref().and_then(|calibration| match self.task {
+            TaskKind::Translate => calibration.problem(),
+            task => Some(format!("the task `{task}` has no `calibration`")),
+        });
+        match languages.or(context).or(search).or(calibration) {
             Some(problem) => Err(InferError::Config { path: path.into(), problem }),
             None => Ok(()),
         }

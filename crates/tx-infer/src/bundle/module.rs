@@ -81,6 +81,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             languages: self.languages.as_ref(),
             context: self.context,
             search: self.search.as_ref(),
+            calibration: None,
             provenance: &self.provenance,
         }
     }

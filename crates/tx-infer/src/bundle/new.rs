@@ -97,6 +97,7 @@ impl NewBundle<'_> {
             languages: self.languages.as_ref(),
             context: self.context,
             search: self.search.as_ref(),
+            calibration: None,
             provenance: &self.provenance,
         }
     }

@@ -13,6 +13,7 @@ use super::{
     vocabulary,
 };
 use crate::{
+    confidence::Calibration,
     error::InferError,
     file::write_whole,
     search::{SearchOptions, alignment_layer},
@@ -28,6 +29,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) languages: Option<&'a Languages>,
     pub(crate) context: usize,
     pub(crate) search: Option<&'a SearchOptions>,
+    pub(crate) calibration: Option<Calibration>,
     pub(crate) provenance: &'a toml::Table,
 }
 
@@ -97,6 +99,7 @@ impl Parts<'_> {
             languages: self.languages.cloned(),
             context: self.context,
             search: self.search.cloned(),
+            calibration: self.calibration,
             model: self.config.clone(),
         }
     }

@@ -5,10 +5,11 @@ use tx_text::special::EOS;
 use super::{
     BeamCandidate, BeamStep, Hypothesis, Outcome,
     candidates::{self, Candidate},
+    constraints::Progress,
     decoder::Next,
     hypothesis::Partial,
     options::{EarlyStopping, SearchOptions},
-    state::{PartialTarget, SearchState},
+    state::{PartialTarget, SearchState, Sentence},
 };
 use crate::error::InferError;
 
@@ -103,7 +104,15 @@ fn advance(
         let rows = &next[first..first + group.beams.len()];
         let so_far = group.beams.iter().map(|beam| beam.log_probability);
         let next = so_far.zip(rows.iter().map(Vec::as_slice));
-        let mut best = candidates::best(next, count);
+        let mut best = match state.sentences[group.sentence].constraints {
+            None => candidates::best(next, count),
+            Some(constraints) => {
+                let mut all = candidates::best(next, usize::MAX);
+                constraints.allocate(&mut all, width, |candidate| group.progress(candidate, state));
+                all.truncate(count);
+                all
+            }
+        };
         if options.groups > 1 {
             candidates::apply_diversity_penalty(&mut best, &chosen.1, options.diversity);
             best.truncate(2 * width);
@@ -215,7 +224,18 @@ impl Group {
     }
 
     fn targets(&self) -> impl Iterator<Item = PartialTarget<'_>> {
-        self.beams.iter().map(|beam| PartialTarget { sentence: self.sentence, ids: &beam.ids })
+        self.beams.iter().map(|partial| PartialTarget { sentence: self.sentence, partial })
+    }
+
+    /// Constraints that a hypothesis with its continuation has met.
+    fn progress(&self, candidate: &Candidate, state: &SearchState<'_>) -> Progress {
+        let beam = &self.beams[candidate.beam];
+        if candidate.token == EOS {
+            return beam.progress;
+        }
+        let mut ids = beam.ids.clone();
+        ids.push(candidate.token);
+        state.progress(self.sentence, beam.progress, &ids)
     }
 
     /// Replaces the hypotheses by the best continuations. Returns the use of each candidate. The
@@ -251,7 +271,7 @@ impl Group {
             }
             let Candidate { beam, token, log_probability } = *candidate;
             let mut longer = self.beams[beam].clone();
-            longer.push(token, log_probability, state.decoder.attention(first + beam));
+            state.push(self.sentence, &mut longer, token, log_probability, first + beam);
             if ends {
                 self.finished.push(longer.finish(state.options));
                 outcomes.push(Outcome::Finished);
@@ -269,10 +289,14 @@ impl Group {
     /// without `<eos>`.
     fn is_done(&mut self, state: &SearchState<'_>) -> bool {
         let Some(beam) = self.beams.first() else { return true };
-        let max_len = state.sentences[self.sentence].max_len;
+        let Sentence { max_len, constraints, .. } = state.sentences[self.sentence];
         let (options, len) = (state.options, beam.ids.len());
         let early = match options.early_stopping {
-            EarlyStopping::Finished => self.finished.len() >= options.hypotheses_to_finish(),
+            EarlyStopping::Finished => {
+                let width = options.width();
+                let places = constraints.map_or(width, |it| it.places(width).max(options.n_best));
+                self.finished.len() >= options.hypotheses_to_finish(places)
+            }
             EarlyStopping::First => {
                 let wanted = options.n_best.div_ceil(options.groups);
                 self.best_ended && self.finished.len() >= wanted
@@ -302,7 +326,14 @@ impl Group {
         true
     }
 
+    /// Finishes the live hypotheses. Those that lack constraints are dropped, unless all do.
     fn finish_all(&mut self, state: &SearchState<'_>) {
+        if let Some(constraints) = state.sentences[self.sentence].constraints {
+            let are_met = |beam: &Partial| constraints.are_met(beam.progress);
+            if !self.finished.is_empty() || self.beams.iter().any(are_met) {
+                self.beams.retain(are_met);
+            }
+        }
         self.finished.extend(self.beams.drain(..).map(|beam| beam.finish(state.options)));
     }
 }

@@ -11,7 +11,7 @@ use tx_text::special::{BOS, PAD};
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder};
 use super::{
-    BeamStep, Hypothesis, Request, SearchOptions, alignment_layer, beam,
+    BeamStep, Constraints, Hypothesis, Request, SearchOptions, alignment_layer, beam,
     decoder::IncrementalDecoder,
     ensemble::EnsembleDecoder,
     greedy,
@@ -458,8 +458,9 @@ impl Engine {
         let vocabulary = model.target_vocabulary();
         let tokens = vocabulary.saturating_sub(self.padding.len());
         let of_request = |request: &Request<'_>| {
-            let given: Vec<u32> =
-                request.forced_first.iter().chain(request.prefix).copied().collect();
+            let required = request.constraints.into_iter().flat_map(Constraints::ids);
+            let given = request.forced_first.iter().chain(request.prefix).copied();
+            let given: Vec<u32> = given.chain(required).collect();
             let mut candidates = shortlist.candidates(request.source, &given);
             candidates.retain(|&id| (id as usize) < tokens);
             // All tokens but `<pad>` and `<bos>`, which are never generated.

@@ -40,7 +40,7 @@ pub(super) fn search(
     for len in 0.. {
         let target = |row: usize| {
             let Single { sentence, partial, .. } = &rows[row];
-            PartialTarget { sentence: *sentence, ids: &partial.ids }
+            PartialTarget { sentence: *sentence, partial }
         };
         let best = match state.options.sampling {
             None => {

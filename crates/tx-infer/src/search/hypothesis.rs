@@ -1,6 +1,6 @@
 //! Hypotheses, live and finished.
 
-use super::options::SearchOptions;
+use super::{constraints::Progress, options::SearchOptions};
 
 /// A finished hypothesis.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Hypothesis {
 pub(super) struct Partial {
     pub(super) ids: Vec<u32>,
     pub(super) log_probability: f32,
+    /// Constraints that the target has met.
+    pub(super) progress: Progress,
     /// See [`Hypothesis::sources`].
     sources: Vec<usize>,
     /// Sum of the attention to each source token; empty unless the coverage penalty is used.
@@ -46,7 +48,7 @@ impl Partial {
 
     /// Finishes and scores the hypothesis.
     pub(super) fn finish(self, options: &SearchOptions) -> Hypothesis {
-        let Self { ids, log_probability, sources, coverage } = self;
+        let Self { ids, log_probability, sources, coverage, .. } = self;
         let score = options.score(log_probability, ids.len()) + options.coverage_score(&coverage);
         Hypothesis { ids, log_probability, score, sources }
     }

@@ -67,6 +67,9 @@ pub struct SearchOptions {
     pub renormalize: bool,
     /// Whether `<unk>` is replaced by the source word with the largest attention weight.
     pub replace_unknown: bool,
+    /// Use of a [glossary](crate::Translator::with_glossary). Training with `data.noise.terms` records
+    /// [`Inline`](GlossaryUse::Inline) in the options of a bundle.
+    pub glossary: GlossaryUse,
     /// Decoder layer, from 1, whose cross-attention, averaged over its heads, is used for coverage
     /// and unknown words. `None` selects [that of the bundle](crate::Bundle::alignment_layer). Guided
     /// alignment records its layer here, in the options of a bundle.
@@ -106,6 +109,39 @@ pub enum EarlyStopping {
     /// `beam` hypotheses are finished, of a beam that becomes narrower with each of them: a step
     /// takes the best `beam - finished` continuations, so that `live + finished <= beam`.
     Narrowing,
+}
+
+/// Way in which the translations of a glossary get into a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GlossaryUse {
+    /// As constraints on the beam search: each translation as the glossary has it.
+    #[default]
+    Constrain,
+    /// In the source, behind the terms (Dinu et al. 2019): a model that is trained to do so uses them, also in other
+    /// forms of the words. Needs no beam.
+    Inline,
+    /// As constraints, and in the source.
+    Both,
+}
+
+impl GlossaryUse {
+    /// Returns `true` if translations are constraints.
+    pub fn constrains(self) -> bool {
+        match self {
+            Self::Constrain | Self::Both => true,
+            Self::Inline => false,
+        }
+    }
+
+    /// Returns `true` if translations are written into the source.
+    pub fn inlines(self) -> bool {
+        match self {
+            Self::Inline | Self::Both => true,
+            Self::Constrain => false,
+        }
+    }
 }
 
 /// Options of sampling, applied in the order `temperature`, `top_k`, `top_p`.
@@ -157,6 +193,7 @@ impl Default for SearchOptions {
             suppress: Vec::new(),
             renormalize: false,
             replace_unknown: false,
+            glossary: GlossaryUse::Constrain,
             attention_layer: None,
         }
     }
@@ -349,9 +386,10 @@ impl SearchOptions {
         self.beam / self.groups
     }
 
-    /// Returns the number of hypotheses that a group finishes before its sentence is done.
-    pub(super) fn hypotheses_to_finish(&self) -> usize {
-        ((self.width() as f32 * self.patience).round() as usize).max(1)
+    /// Returns the number of hypotheses that a group finishes before its sentence is done, with so many
+    /// `places` for hypotheses that can end.
+    pub(super) fn hypotheses_to_finish(&self, places: usize) -> usize {
+        ((places as f32 * self.patience).round() as usize).max(1)
     }
 
     /// Returns `true` if cross-attention is used.

@@ -4,10 +4,13 @@
 use serde_json::Value;
 use tx_kernels::formulas::log_softmax;
 use tx_model::random::mix;
-use tx_text::special::{BOS, EOS, PAD};
+use tx_text::{
+    Tokenizer, TokenizerConfig, WordTable,
+    special::{BOS, EOS, PAD, SpecialTokens},
+};
 
 use super::{
-    EarlyStopping, Hypothesis, Request, SearchOptions, beam,
+    Constraint, Constraints, EarlyStopping, Form, Hypothesis, Request, SearchOptions, beam,
     decoder::{IncrementalDecoder, Next},
     greedy,
     scores::{best_of_row, suppress},
@@ -63,9 +66,16 @@ fn search(
     options: &SearchOptions,
     forced_first: Option<u32>,
 ) -> Vec<Hypothesis> {
+    search_request(logits, options, Request { forced_first, ..Request::new(&[EOS], 0) })
+}
+
+fn search_request(
+    logits: impl Fn(&[u32]) -> Vec<f32>,
+    options: &SearchOptions,
+    request: Request<'_>,
+) -> Vec<Hypothesis> {
     assert_eq!(options.problems(), [""; 0]);
     let decoder = Box::new(Table { logits, rows: vec![Vec::new()] });
-    let request = Request { forced_first, ..Request::new(&[EOS], 0) };
     let never = Cancellation::new();
     let model = ModelLimits { start: BOS, padding: 0..0, limits: Limits::Source, max_len: 100 };
     let state = SearchState::new(decoder, &[request], model, options, &never);
@@ -228,6 +238,60 @@ fn a_narrowing_beam_equals_an_independent_search() {
         }
     }
     assert!(differs > 100, "{differs} differences to a beam that does not narrow");
+}
+
+/// All targets with `a b` and with `c` or `d e`, of at most five tokens: the tokens are 3 to 7, and ids below 3 but
+/// `<eos>` are impossible. The beam holds all of them.
+#[test]
+fn constrained_search_finds_the_best_target_with_the_constraints() {
+    const MAX: usize = 5;
+    let constraint = |forms: &[&[u32]]| {
+        let form = |ids: &&[u32]| Form { ids: ids.to_vec(), at_start: false, ends_word: false };
+        Constraint { forms: forms.iter().map(form).collect() }
+    };
+    let required = vec![constraint(&[&[3, 4]]), constraint(&[&[5], &[6, 7]])];
+    let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::Standard, &["a"]);
+    let words = WordTable::of(&tokenizer.unwrap()).into();
+    let constraints = Constraints::new(required, words);
+    let meets = |ids: &[u32]| {
+        let has = |form: &[u32]| ids.windows(form.len()).any(|window| window == form);
+        has(&[3, 4]) && (has(&[5]) || has(&[6, 7]))
+    };
+    for seed in 0..200 {
+        let logits = hashed(seed);
+        let mut best: Option<(f32, Vec<u32>)> = None;
+        let mut open = vec![(Vec::new(), 0.0)];
+        while let Some((ids, log_probability)) = open.pop() {
+            let mut scores = logits(&[&[BOS], &ids[..]].concat());
+            log_softmax(&mut scores);
+            for token in [EOS, 3, 4, 5, 6, 7] {
+                let longer = [&ids[..], &[token]].concat();
+                let log_probability: f32 = log_probability + scores[token as usize];
+                let is_done = token == EOS || longer.len() == MAX;
+                let score = log_probability / longer.len() as f32;
+                if is_done && meets(&longer) && best.as_ref().is_none_or(|(best, _)| *best < score)
+                {
+                    best = Some((score, longer.clone()));
+                }
+                if !is_done {
+                    open.push((longer, log_probability));
+                }
+            }
+        }
+        let (score, ids) = best.unwrap();
+        let options = SearchOptions { n_best: 1, ..options(9_000, MAX) };
+        let request = Request { constraints: Some(&constraints), ..Request::new(&[EOS], 0) };
+        let found = search_request(&logits, &options, request).remove(0);
+        assert_eq!(found.ids, ids, "{seed}");
+        assert!((found.score - score).abs() < 1e-5, "{seed}: {} and {score}", found.score);
+        // A narrow beam meets the constraints as well.
+        for beam in [2, 3, 4, 8] {
+            let options = SearchOptions { n_best: 1, ..self::options(beam, MAX) };
+            let found = search_request(&logits, &options, request).remove(0);
+            assert!(meets(&found.ids), "{seed}, {beam}: {:?}", found.ids);
+            assert!(found.score <= score + 1e-5, "{seed}, {beam}");
+        }
+    }
 }
 
 /// Value of a recorded option.

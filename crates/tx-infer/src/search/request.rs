@@ -1,9 +1,10 @@
 //! Search requests.
 
+use super::Constraints;
 use crate::cancellation::Cancellation;
 
 /// A source, and the constraints on its target that differ between sentences.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// Token ids of the source tokenizer; at least one. Empty for a language model.
     pub source: &'a [u32],
@@ -17,6 +18,8 @@ pub struct Request<'a> {
     /// together fewer than the model's `max_len`. No option suppresses them, and their probability
     /// counts.
     pub prefix: &'a [u32],
+    /// Texts that the target contains. Beam search meets them; greedy search and samples do not.
+    pub constraints: Option<&'a Constraints>,
     /// Number of the sentence. Samples depend on it and on the seed.
     pub number: u64,
     /// Cancellation of this request alone. Once it is set, the request leaves the batch before the

@@ -6,7 +6,10 @@ use tx_kernels::formulas::log_softmax;
 use tx_text::special::{BOS, EOS, PAD};
 
 use super::{
+    Constraints,
+    constraints::Progress,
     decoder::{IncrementalDecoder, Next},
+    hypothesis::Partial,
     options::SearchOptions,
     request::Request,
     scores::{best_of_row, longest_run, looping, penalize, repeating, suppress},
@@ -57,6 +60,8 @@ pub(super) struct Sentence<'a> {
     forced_first: Option<u32>,
     /// Given tokens after it.
     prefix: &'a [u32],
+    /// Texts that the target must contain, in beam search.
+    pub(super) constraints: Option<&'a Constraints>,
     pub(super) number: u64,
     /// Cancellation of this sentence alone.
     cancellation: Option<&'a Cancellation>,
@@ -97,7 +102,7 @@ impl Sentence<'_> {
 pub(super) struct PartialTarget<'a> {
     /// Index of its sentence in the batch.
     pub(super) sentence: usize,
-    pub(super) ids: &'a [u32],
+    pub(super) partial: &'a Partial,
 }
 
 impl<'a> SearchState<'a> {
@@ -110,31 +115,39 @@ impl<'a> SearchState<'a> {
         cancellation: &'a Cancellation,
     ) -> Self {
         let ModelLimits { start, padding, limits, max_len } = model;
-        let sentence =
-            |&Request { source, context, forced_first, prefix, number, cancellation }: &Request<
-                'a,
-            >| {
-                let source = source.get(context..).unwrap_or(source);
-                let given = usize::from(forced_first.is_some()) + prefix.len();
-                let (wanted, text) = match limits {
-                    Limits::Source => (options.max_len(source.len(), max_len), source),
-                    Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
-                };
-                Sentence {
-                    // Room for one token after those given, at least for `<eos>`.
-                    max_len: wanted.max(given + 1).min(max_len),
-                    min_len: options.min_len(source.len()),
-                    max_repeats: match options.max_repeats {
-                        0 => 0,
-                        max_repeats => max_repeats.max(longest_run(text)),
-                    },
-                    forced_first,
-                    prefix,
-                    number,
-                    cancellation,
-                    is_cancelled: false,
-                }
+        let sentence = |&Request {
+                            source,
+                            context,
+                            forced_first,
+                            prefix,
+                            constraints,
+                            number,
+                            cancellation,
+                        }: &Request<'a>| {
+            let source = source.get(context..).unwrap_or(source);
+            let constraints = constraints.filter(|_| !options.rows_are_independent());
+            let required = constraints.map_or(0, Constraints::tokens);
+            let given = usize::from(forced_first.is_some()) + prefix.len();
+            let (wanted, text) = match limits {
+                Limits::Source => (options.max_len(source.len(), max_len), source),
+                Limits::Prefix => (options.max_len.unwrap_or(max_len), prefix),
             };
+            Sentence {
+                // Room for one token after those given, at least for `<eos>`, and for those required.
+                max_len: wanted.max(given + required + 1).min(max_len),
+                min_len: options.min_len(source.len()),
+                max_repeats: match options.max_repeats {
+                    0 => 0,
+                    max_repeats => max_repeats.max(longest_run(text)),
+                },
+                forced_first,
+                prefix,
+                constraints,
+                number,
+                cancellation,
+                is_cancelled: false,
+            }
+        };
         // Padding and `<bos>` are never correct, but each has a column in the projection and
         // therefore some probability.
         let suppressed =
@@ -168,10 +181,21 @@ impl<'a> SearchState<'a> {
         target: impl Fn(usize) -> PartialTarget<'r>,
     ) -> Result<Vec<Vec<Next>>, InferError> {
         if self.needs_all_scores(len) {
-            let scores = self.log_probs(tokens, len, target)?;
+            let scores = self.log_probs(tokens, len, &target)?;
             let width = scores.len() / tokens.len().max(1);
-            let rows = scores.chunks_exact(width.max(1));
-            return Ok(rows.map(|row| best_of_row(row, count)).collect());
+            let rows = scores.chunks_exact(width.max(1)).enumerate();
+            let next = rows.map(|(index, row)| {
+                let mut next = best_of_row(row, count);
+                for token in self.required(target(index)) {
+                    let log_probability = row[token as usize];
+                    let is_new = next.iter().all(|(other, _)| *other != token);
+                    if is_new && log_probability > f32::NEG_INFINITY {
+                        next.push((token, log_probability));
+                    }
+                }
+                next
+            });
+            return Ok(next.collect());
         }
         self.check_cancellation()?;
         // The few tokens that are suppressed in single rows are removed below, so as many more are
@@ -241,18 +265,51 @@ impl<'a> SearchState<'a> {
     fn needs_all_scores(&self, len: usize) -> bool {
         self.options.repetition_penalty != 1.0
             || self.options.renormalize
-            || self
-                .sentences
-                .iter()
-                .any(|sentence| sentence.given(len, self.options.force_eos).is_some())
+            || self.sentences.iter().any(|sentence| {
+                sentence.constraints.is_some()
+                    || sentence.given(len, self.options.force_eos).is_some()
+            })
+    }
+
+    /// Returns the tokens that begin or continue a constraint of the row of `target`.
+    fn required(&self, target: PartialTarget<'_>) -> Vec<u32> {
+        let PartialTarget { sentence, partial } = target;
+        let sentence = &self.sentences[sentence];
+        let given = usize::from(sentence.forced_first.is_some());
+        let next = |it: &Constraints| it.next(partial.progress, &partial.ids, given);
+        sentence.constraints.map(next).unwrap_or_default()
+    }
+
+    /// Appends a token to a hypothesis of a sentence; see [`Partial::push`].
+    pub(super) fn push(
+        &self,
+        sentence: usize,
+        partial: &mut Partial,
+        token: u32,
+        log_probability: f32,
+        row: usize,
+    ) {
+        partial.push(token, log_probability, self.decoder.attention(row));
+        partial.progress = self.progress(sentence, partial.progress, &partial.ids);
+    }
+
+    /// Returns the progress of a target of a sentence after its last token.
+    pub(super) fn progress(&self, sentence: usize, before: Progress, ids: &[u32]) -> Progress {
+        let sentence = &self.sentences[sentence];
+        let mut progress = before;
+        if let Some(constraints) = sentence.constraints {
+            let given = usize::from(sentence.forced_first.is_some());
+            constraints.advance(&mut progress, ids, given);
+        }
+        progress
     }
 
     /// Returns the ids that are suppressed in the row of `target`, besides those suppressed in all
     /// rows.
     fn suppressed_in(&self, target: PartialTarget<'_>, len: usize) -> Vec<u32> {
         let Sentence { min_len, max_repeats, .. } = self.sentences[target.sentence];
-        let mut suppressed = repeating(target.ids, self.options.no_repeat_ngram);
-        suppressed.extend(looping(target.ids, max_repeats));
+        let mut suppressed = repeating(&target.partial.ids, self.options.no_repeat_ngram);
+        suppressed.extend(looping(&target.partial.ids, max_repeats));
         if len < min_len {
             suppressed.push(EOS);
         }
@@ -275,10 +332,21 @@ impl<'a> SearchState<'a> {
             return;
         }
         if repetition_penalty != 1.0 {
-            penalize(scores, target.ids, repetition_penalty);
+            penalize(scores, &target.partial.ids, repetition_penalty);
         }
-        let suppressed = self.suppressed_in(target, len);
+        let mut suppressed = self.suppressed_in(target, len);
+        // No option suppresses tokens of constraints.
+        let required = self.required(target);
+        if let Some(constraints) = self.sentences[target.sentence].constraints {
+            let progress = target.partial.progress;
+            if !constraints.are_met(progress) {
+                suppressed.push(EOS);
+            }
+            let ids = (0..scores.len() as u32).filter(|id| constraints.forbids(progress, *id));
+            suppressed.extend(ids);
+        }
         let suppressed = self.suppressed.iter().chain(&suppressed);
+        let suppressed = suppressed.filter(|id| !required.contains(id));
         if renormalize {
             suppress(scores, suppressed);
             log_softmax(scores);

@@ -181,3 +181,36 @@ fn sentences_of_a_text_are_translated_as_alone() {
     assert_eq!(word.sentences.len(), 1);
     assert_eq!(translator.translate_text("").unwrap(), TextTranslation::default());
 }
+
+/// The weights are random, so the model never uses these words by itself.
+#[test]
+fn terms_of_a_glossary_are_in_the_translation() {
+    let translator = Translator::open(fixture("bundle-v1"), &Device::Cpu).unwrap();
+    let texts = ["the cat sleeps .", "The dog and the cat .", "we sleep ."];
+    let plain = translator.translate_batch(&texts).unwrap();
+    let pairs = [("cat", "gatto"), ("dog", "dorme"), ("the dog", "il gatto")];
+    let glossary = Arc::new(Glossary::new(pairs).unwrap());
+    let with = translator.clone().with_glossary(glossary.clone());
+    let found = with.translate_batch(&texts).unwrap();
+    let terms = |index: usize| -> Vec<(&str, &str, bool)> {
+        let terms = found[index].terms.iter();
+        terms.map(|term| (&*term.source, &*term.target, term.is_used)).collect()
+    };
+    assert_eq!(terms(0), [("cat", "gatto", true)]);
+    assert_eq!(terms(1), [("The dog", "il gatto", true), ("cat", "gatto", true)]);
+    for (text, found) in texts.iter().zip(&found) {
+        let count = glossary.count(text, &found.text);
+        assert_eq!(count.terms, count.translated, "{text}: {}", found.text);
+    }
+    // A text without terms has the same translation, alone and beside others.
+    assert_eq!(terms(2), []);
+    assert_eq!(found[2].text, plain[2].text);
+    assert_eq!(with.translate(texts[2]).unwrap(), translator.translate(texts[2]).unwrap());
+    assert!(plain.iter().all(|found| found.terms.is_empty()));
+    for options in
+        [SearchOptions::greedy(), SearchOptions { groups: 2, ..SearchOptions::default() }]
+    {
+        let error = with.translate_batch_with(&texts, &options, &Cancellation::new()).unwrap_err();
+        assert!(matches!(error, InferError::Search { .. }), "{error}");
+    }
+}

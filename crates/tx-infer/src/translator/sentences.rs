@@ -9,6 +9,7 @@ use crate::{
     cancellation::Cancellation,
     capitals::upper,
     error::InferError,
+    glossary::FoundTerms,
     pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},
     search::{Hypothesis, Request, SearchOptions},
@@ -32,6 +33,8 @@ pub(super) struct Text {
     truncated: bool,
     /// Token of a language before the target.
     forced_first: Option<u32>,
+    /// Terms of the glossary.
+    terms: Option<FoundTerms>,
     /// Sentences before the text that are read with it.
     context: Vec<String>,
     /// Target ids.
@@ -67,12 +70,19 @@ impl Sentences {
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
         let read = tokenizer.cased(readable)?;
+        let is_lowered = matches!(read, Cow::Owned(_));
+        let terms = self.model.terms(readable)?;
+        let read = match &terms {
+            Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),
+            _ => read.into_owned(),
+        };
         let text = Text {
-            is_lowered: matches!(read, Cow::Owned(_)),
-            text: read.into_owned(),
+            is_lowered,
+            text: read,
             token,
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
+            terms,
             context: tokenizer.read_context(line.context).to_vec(),
             prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
             number: line.number,
@@ -98,9 +108,11 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         let ids = &source.ids[text.before(source).min(source.ids.len())..];
-        let text = &text.text;
+        let Text { text, terms, .. } = text;
+        let best = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
         Ok(Translation {
-            text: hypotheses.first().map(|best| best.text.clone()).unwrap_or_default(),
+            terms: terms.as_ref().map(|terms| terms.used_in(&best)).unwrap_or_default(),
+            text: best,
             hypotheses,
             truncated: source.truncated,
             unknown: unknown_words(&self.model.texts.tokenizers().source, text, ids)?,
@@ -134,14 +146,20 @@ impl Text {
     }
 
     /// Request for the translation; `None` if it is canceled.
-    pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
-        let Self { forced_first, prefix, number, cancellation, .. } = self;
+    pub(super) fn request<'a>(
+        &'a self,
+        source: &'a Source,
+        options: &SearchOptions,
+    ) -> Option<Request<'a>> {
+        let Self { forced_first, prefix, number, cancellation, terms, .. } = self;
         let (forced_first, cancellation) = (*forced_first, Some(cancellation));
-        let context = source.context;
+        let constraints = terms.as_ref().filter(|_| options.glossary.constrains());
+        let constraints = constraints.and_then(|terms| terms.constraints.as_ref());
         let request = Request {
-            context,
+            context: source.context,
             forced_first,
             prefix,
+            constraints,
             cancellation,
             ..Request::new(&source.ids, *number)
         };
@@ -195,7 +213,7 @@ impl Task for Sentences {
         texts: &[Encoded<'_, Self>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Translation>, InferError> {
-        let requests = texts.iter().map(|text| text.text.request(&text.item));
+        let requests = texts.iter().map(|text| text.text.request(&text.item, &self.options));
         let requests: Vec<Option<Request<'_>>> = requests.collect();
         let search = |options: &SearchOptions| {
             let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();

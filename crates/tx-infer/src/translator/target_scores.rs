@@ -83,14 +83,47 @@ impl Translator {
         pairs: &[(Line<'_>, &str)],
         cancellation: &Cancellation,
     ) -> Result<Vec<TargetScore>, InferError> {
-        let texts = pairs.iter().map(|(line, target)| PairText {
+        let pairs =
+            pairs.iter().map(|(line, target)| self.pair_text(line, Target::Text((*target).into())));
+        self.score_pairs(pairs.collect(), cancellation)
+    }
+
+    /// Scores targets that are given as ids, as those of hypotheses.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score`](Self::score).
+    pub(crate) fn score_ids(
+        &self,
+        lines: &[Line<'_>],
+        targets: Vec<Vec<u32>>,
+    ) -> Result<Vec<TargetScore>, InferError> {
+        let pairs = lines.iter().zip(targets);
+        let pairs = pairs.map(|(line, ids)| self.pair_text(line, Target::Ids(ids)));
+        self.score_pairs(pairs.collect(), &Cancellation::new())
+    }
+
+    fn pair_text(&self, line: &Line<'_>, target: Target) -> PairText {
+        PairText {
             source: line.text.trim().into(),
             context: self.texts().read_context(line.context).to_vec(),
-            target: (*target).into(),
+            target,
             line: line.number + 1,
-        });
-        let texts = texts.enumerate().collect();
+        }
+    }
+
+    fn score_pairs(
+        &self,
+        pairs: Vec<PairText>,
+        cancellation: &Cancellation,
+    ) -> Result<Vec<TargetScore>, InferError> {
         let mut found = vec![TargetScore::default(); pairs.len()];
+        // Without a source or a target there is nothing to score.
+        let texts = pairs.into_iter().enumerate().filter(|(_, pair)| match &pair.target {
+            Target::Text(_) => true,
+            Target::Ids(ids) => !ids.is_empty(),
+        });
+        let texts = texts.collect();
         let task = Pairs { model: self.runner.model.clone() };
         self.runner.pool.run(task.into(), texts, cancellation.child(), |ready| {
             ready.into_iter().for_each(|(index, score)| found[index] = score);
@@ -109,8 +142,14 @@ struct Pairs {
 struct PairText {
     source: String,
     context: Vec<String>,
-    target: String,
+    target: Target,
     line: u64,
+}
+
+/// Target of a pair.
+enum Target {
+    Text(String),
+    Ids(Vec<u32>),
 }
 
 /// A pair as ids.
@@ -126,7 +165,11 @@ impl Task for Pairs {
     type Output = TargetScore;
 
     fn bytes(pair: &PairText) -> usize {
-        pair.source.len().max(pair.target.len())
+        let target = match &pair.target {
+            Target::Text(text) => text.len(),
+            Target::Ids(ids) => ids.len(),
+        };
+        pair.source.len().max(target)
     }
 
     fn placement(&self) -> Placement {
@@ -140,7 +183,11 @@ impl Task for Pairs {
         let (source, truncated) = (source.ids, source.truncated);
         let max = self.model.config.max_len;
         let long = |found| InferError::LongTarget { line, found, max };
-        match self.model.texts.target_ids(target)? {
+        let target = match target {
+            Target::Text(text) => self.model.texts.target_ids(text)?,
+            Target::Ids(ids) => Some(ids.clone()),
+        };
+        match target {
             None => Err(long(None)),
             Some(target) if target.len() > max => Err(long(Some(target.len()))),
             Some(target) => Ok(Pair { source, target, truncated }),

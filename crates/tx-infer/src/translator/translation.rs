@@ -1,6 +1,6 @@
 //! Texts to translate, and their translations.
 
-use crate::{cancellation::Cancellation, search::Hypothesis};
+use crate::{cancellation::Cancellation, glossary::Term, search::Hypothesis};
 
 /// A text to translate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub struct Translation {
     /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
     /// translation then lacks its end.
     pub truncated: bool,
+    /// Terms of the [glossary](crate::Translator::with_glossary) in the text, in order.
+    pub terms: Vec<Term>,
     /// Words of the text that are not in the vocabulary, each once, in order of appearance. They
     /// become `<unk>`, so their translation is arbitrary.
     pub unknown: Vec<String>,

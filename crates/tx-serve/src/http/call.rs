@@ -1,9 +1,11 @@
 //! The way of all requests with a key or a body: what can be checked without the body is checked before
 //! it is read.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use tokio::sync::OwnedSemaphorePermit;
-use tx_infer::{Deadline, Priority, deadline::Waiting};
+use tx_infer::{Deadline, Glossary, Priority, deadline::Waiting};
 use tx_markup::{Format as TextFormat, LineBreaks, PlanOptions};
 
 use super::{
@@ -17,7 +19,7 @@ use crate::{
 };
 
 /// Parameters that [`Call::request`] reads, besides the texts.
-pub const OPTIONS: [&str; 9] = [
+pub const OPTIONS: [&str; 10] = [
     "source",
     "target",
     "format",
@@ -26,6 +28,7 @@ pub const OPTIONS: [&str; 9] = [
     "pivot",
     "alternatives",
     "beam",
+    "glossary",
     "context",
 ];
 
@@ -110,12 +113,26 @@ impl Call {
         Ok(Self { parameters, access, deadline, guard })
     }
 
+    /// Returns the glossary whose name or id is the value of a parameter.
+    ///
+    /// # Errors
+    ///
+    /// If the client has none.
+    pub fn glossary(
+        &self,
+        service: &Service,
+        parameter: &str,
+    ) -> Result<Option<Arc<Glossary>>, ApiError> {
+        let id = self.parameters.given(parameter)?;
+        id.map(|id| service.glossaries.get(&self.access.owner(), id)).transpose()
+    }
+
     /// Returns a request without texts, with the options that several interfaces read in the same way.
     ///
     /// # Errors
     ///
     /// If one has a value that is not accepted.
-    pub fn request(&self) -> Result<request::Request, ApiError> {
+    pub fn request(&self, service: &Service) -> Result<request::Request, ApiError> {
         let parameters = &self.parameters;
         let source = parameters.required("source")?;
         let format = match parameters.given("format")? {
@@ -150,6 +167,7 @@ impl Call {
             plan: PlanOptions { format, line_breaks, ..PlanOptions::default() },
             alternatives: parameters.number("alternatives")?.unwrap_or(0),
             beam: parameters.number("beam")?,
+            glossary: self.glossary(service, "glossary")?,
             priority: Priority::Interactive,
             deadline: self.deadline.clone(),
         })

@@ -1,5 +1,6 @@
 //! The interface of DeepL, version 2.
 
+pub mod glossaries;
 mod tags;
 
 use std::sync::Arc;
@@ -24,8 +25,16 @@ use crate::{
 };
 
 /// Parameters of `/v2/translate`, besides those of the markup.
-const KNOWN: [&str; 7] =
-    ["text", "source_lang", "target_lang", "context", "formality", "split_sentences", "model_type"];
+const KNOWN: [&str; 8] = [
+    "text",
+    "source_lang",
+    "target_lang",
+    "context",
+    "formality",
+    "glossary_id",
+    "split_sentences",
+    "model_type",
+];
 
 /// Parameters of the markup.
 const MARKUP: [&str; 5] =
@@ -61,8 +70,13 @@ async fn answer(service: Arc<Service>, request: Request) -> Result<Response, Api
     check_formality(parameters, target)?;
     let line_breaks = line_breaks(parameters, format)?;
     let model_type = model_type(parameters)?;
+    let glossary = call.glossary(&service, "glossary_id")?;
+    if glossary.is_some() && source.is_none() {
+        return Err(ApiError::Invalid("'glossary_id' needs 'source_lang'".into()));
+    }
     let characters: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
     let request = request::Request {
+        glossary,
         context: request::Context {
             text: parameters.given("context")?.unwrap_or_default().to_owned(),
             is_document: false,

@@ -64,7 +64,7 @@ pub async fn translate_file(
         return Err(ApiError::Invalid("Invalid request: missing file parameter".into()));
     };
     call.parameters.only(&OPTIONS, &IGNORED)?;
-    let mut request = call.request()?;
+    let mut request = call.request(&service)?;
     request.priority = Priority::Bulk;
     // What is read from a file takes more memory than the file, until its translation is written.
     let _permit = service.admit_document()?;
@@ -139,6 +139,7 @@ async fn translate_in_parts(
             pivot: request.pivot.clone(),
             context: request::Context { is_document: true, ..request.context.clone() },
             plan: request.plan.clone(),
+            glossary: request.glossary.clone(),
             ..*request
         };
         let answer = service.translate(part).await?;

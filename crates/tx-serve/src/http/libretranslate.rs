@@ -26,7 +26,7 @@ pub async fn translate(
     let call = Call::read(&service, request).await?;
     call.parameters.only(&[&["q"], &OPTIONS[..]].concat(), &IGNORED)?;
     let (texts, is_array) = call.parameters.texts("q")?;
-    let mut request = call.request()?;
+    let mut request = call.request(&service)?;
     call.access.characters(&service, &texts)?;
     request.texts = texts;
     let (asks, detects) = (request.alternatives > 0, request.source.is_none());

@@ -12,7 +12,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tx_infer::{
-    Alignment, Attention, AttentionKind, Scored, attention_page, figure::FigureOptions,
+    Alignment, Attention, AttentionKind, InferError, Line, Scored, Term, attention_page,
+    figure::FigureOptions,
 };
 use tx_markup::{Done, SentenceResult};
 
@@ -30,7 +31,7 @@ use crate::{
 };
 
 /// Parameters of `/v1/translate` besides those of `/translate`.
-const DETAILS: [&str; 5] = ["q", "tokens", "alignment", "attention", "stream"];
+const DETAILS: [&str; 6] = ["q", "tokens", "alignment", "attention", "confidence", "stream"];
 
 /// `GET /v1/models`.
 pub async fn models(State(service): State<Arc<Service>>) -> Response {
@@ -45,6 +46,7 @@ struct Detail {
     tokens: bool,
     alignment: bool,
     attention: bool,
+    confidence: bool,
 }
 
 /// `POST /v1/translate`.
@@ -57,18 +59,19 @@ pub async fn translate(
     parameters.only(&[&DETAILS[..], &OPTIONS].concat(), &IGNORED)?;
     let (texts, _) = parameters.texts("q")?;
     call.access.characters(&service, &texts)?;
-    let mut request = call.request()?;
+    let mut request = call.request(&service)?;
     request.texts = texts;
     let detail = Detail {
         tokens: parameters.flag("tokens")?,
         alignment: parameters.flag("alignment")?,
         attention: parameters.flag("attention")?,
+        confidence: parameters.flag("confidence")?,
     };
     request.plan.align = detail.alignment || detail.attention;
     if parameters.flag("stream")? {
-        if detail.tokens || request.plan.align || request.alternatives > 0 {
+        if detail.tokens || detail.confidence || request.plan.align || request.alternatives > 0 {
             return Err(ApiError::Invalid(
-                "`stream` has no `tokens`, `alignment`, `attention` or `alternatives`".into(),
+                "`stream` has no `tokens`, `alignment`, `attention`, `confidence` or `alternatives`".into(),
             ));
         }
         let stream = service.stream(request).await?;
@@ -114,11 +117,42 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
             // Tokens do not depend on the selected languages.
             model.route(model.sources().list().first()?, model.targets().list().last()?)
         });
-        let sentences = plan.sentences(results);
-        let sentences = sentences.map(|sentence| sentence_of(&sentence, route.as_ref(), detail));
-        value["sentences"] = sentences.collect();
+        let sentences: Vec<SentenceResult<'_>> = plan.sentences(results).collect();
+        let mut values: Vec<Value> = sentences
+            .iter()
+            .map(|sentence| sentence_of(sentence, route.as_ref(), detail))
+            .collect();
+        // With an intermediate language, the sources are in that language, which is not known here.
+        let model = model.filter(|_| detail.confidence && answer.models.len() == 1);
+        if let Some(route) = model.and_then(|model| model.route(&answer.source, target)) {
+            add_confidence(&mut values, &sentences, &route);
+        }
+        value["sentences"] = values.into();
     }
     value
+}
+
+/// Adds the confidence to sentences, if the model is calibrated.
+fn add_confidence(values: &mut [Value], sentences: &[SentenceResult<'_>], route: &Route) {
+    let done = sentences.iter().enumerate().filter_map(|(index, sentence)| {
+        let Done { translation, .. } = sentence.done?;
+        Some((index, sentence.source, translation.clone()))
+    });
+    let (mut indices, mut lines, mut translations) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, source, translation) in done {
+        indices.push(index);
+        lines.push(Line::new(source, index as u64));
+        translations.push(translation);
+    }
+    match route.translator.confidences(&lines, &translations) {
+        Ok(found) => {
+            for (index, confidence) in indices.into_iter().zip(found) {
+                values[index]["confidence"] = confidence.to_json();
+            }
+        }
+        Err(InferError::NotCalibrated) => {}
+        Err(error) => tracing::error!(%error, "the confidence could not be computed"),
+    }
 }
 
 fn sentence_of(sentence: &SentenceResult<'_>, route: Option<&Route>, detail: Detail) -> Value {
@@ -134,6 +168,9 @@ fn sentence_of(sentence: &SentenceResult<'_>, route: Option<&Route>, detail: Det
         "unknown": translation.unknown,
         "hypotheses": hypotheses,
     });
+    if !translation.terms.is_empty() {
+        value["terms"] = translation.terms.iter().map(Term::to_json).collect();
+    }
     if let Some(Alignment { source, target, weights }) = alignment {
         if detail.alignment {
             let links = alignment.as_ref().map(Alignment::links).unwrap_or_default();

@@ -399,5 +399,6 @@ mod access;
 mod conformance;
 mod detection;
 mod files;
+mod glossaries;
 mod mutated;
 mod offline;

@@ -1,6 +1,8 @@
 //! Requests for translations, and answers to them.
 
-use tx_infer::{Deadline, Priority};
+use std::sync::Arc;
+
+use tx_infer::{Deadline, Glossary, Priority};
 use tx_markup::{Done, Plan, PlanOptions};
 
 use crate::detect::Detected;
@@ -26,6 +28,8 @@ pub struct Request {
     pub alternatives: usize,
     /// Hypotheses of the search; `None` keeps the model's.
     pub beam: Option<usize>,
+    /// Glossary of the languages.
+    pub glossary: Option<Arc<Glossary>>,
     /// Urgency among other requests.
     pub priority: Priority,
     /// End of the time for the answer.
@@ -59,6 +63,7 @@ impl Request {
             plan: PlanOptions::default(),
             alternatives: 0,
             beam: None,
+            glossary: None,
             priority: Priority::Interactive,
             deadline,
         }

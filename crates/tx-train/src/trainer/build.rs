@@ -8,7 +8,8 @@ use burn::{
     tensor::Device,
     train::{Learner, TrainLoader, ValidLoader},
 };
-use tx_infer::{ModelTask, SearchOptions, bundle::save_tokenizers};
+use tx_data::noise::Kind;
+use tx_infer::{GlossaryUse, ModelTask, SearchOptions, bundle::save_tokenizers};
 
 use super::{
     encoder::{continue_bundle, start_from_bundle},
@@ -203,11 +204,21 @@ fn load_checkpoint<M: Trainable>(
 }
 
 /// Returns the default search options of a bundle: those of the `parent` that the run continues, and
-/// the decoder layer that guided alignment trains.
+/// the decoder layer that guided alignment trains, and the use of glossaries that noise trains.
 fn search_options(config: &TrainConfig, parent: Option<SearchOptions>) -> Option<SearchOptions> {
-    let Some(guided) = &config.train.guided_alignment else { return parent };
-    let attention_layer = Some(guided.layer_of(config.model.decoder_layers));
-    Some(SearchOptions { attention_layer, ..parent.unwrap_or_default() })
+    let guided = config.train.guided_alignment.as_ref();
+    let trains_terms = config.data.noise.share(Kind::Terms) > 0.0;
+    if guided.is_none() && !trains_terms {
+        return parent;
+    }
+    let mut options = parent.unwrap_or_default();
+    if let Some(guided) = guided {
+        options.attention_layer = Some(guided.layer_of(config.model.decoder_layers));
+    }
+    if trains_terms {
+        options.glossary = GlossaryUse::Inline;
+    }
+    Some(options)
 }
 
 /// Returns the origin of a bundle, for information.

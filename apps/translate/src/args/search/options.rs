@@ -1,7 +1,8 @@
 //! Conversion of the search options of the command line into those of `tx-infer`.
 
 use tx_infer::{
-    EarlyStopping, Generator, InferError, LengthNorm, Sampling, SearchOptions, Translator,
+    EarlyStopping, Generator, GlossaryUse, InferError, LengthNorm, Sampling, SearchOptions,
+    Translator,
 };
 use tx_text::{
     Tokenizer,
@@ -99,6 +100,7 @@ impl SearchArgs {
             no_unk: _,
             renormalize,
             replace_unk,
+            glossary_use,
             attention_layer,
             sample,
             // Converted by `sampling`.
@@ -151,6 +153,7 @@ impl SearchArgs {
             suppress: default.suppress.into_iter().chain(suppress).collect(),
             renormalize: renormalize || default.renormalize,
             replace_unknown: replace_unk || default.replace_unknown,
+            glossary: glossary_use.map_or(default.glossary, GlossaryUse::from),
             attention_layer: attention_layer.or(default.attention_layer),
         }
     }

@@ -58,7 +58,7 @@ export async function stream(request, signal, onEvent) {
 }
 
 export async function details(request, alternatives, signal) {
-  const response = await post("v1/translate", { ...request, alignment: true, alternatives }, signal);
+  const response = await post("v1/translate", { ...request, alignment: true, confidence: true, alternatives }, signal);
   return (await response.json()).translations[0];
 }
 

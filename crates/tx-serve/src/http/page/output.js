@@ -51,12 +51,37 @@ function words(value, side, sentence) {
     /^\s+$/u.test(part) ? [part, null] : [part, `${side}.${sentence}.${index++}`]);
 }
 
+// Words, separated by white space, whose probability is below `DOUBTFUL`, by their ids. A word with punctuation marks
+// has the smallest probability of its parts.
+const DOUBTFUL = 0.5;
+
+function doubtful(sentence, number) {
+  const parts = sentence.text.split(/(\s+)/u).filter(Boolean);
+  const ends = [];
+  let end = 0;
+  for (const part of parts) {
+    end += part.length;
+    if (!/^\s+$/u.test(part)) ends.push(end);
+  }
+  const found = new Map();
+  let position = 0;
+  for (const { word, probability } of sentence.confidence?.words ?? []) {
+    const at = sentence.text.indexOf(word, position);
+    if (at < 0) continue;
+    position = at + word.length;
+    const id = `t.${number}.${ends.findIndex((end) => at < end)}`;
+    if (probability < DOUBTFUL) found.set(id, Math.min(probability, found.get(id) ?? 1));
+  }
+  return found;
+}
+
 // Shows links between words, and alternatives with their scores.
 export function details(answer, choose) {
   hideDetails();
   const sentences = answer.sentences ?? [];
   const links = new Map();
   const add = (from, to) => links.set(from, [...(links.get(from) ?? []), to]);
+  const doubts = new Map();
   const target = [], source = [];
   let position = 0;
   sentences.forEach((sentence, number) => {
@@ -65,6 +90,7 @@ export function details(answer, choose) {
     target.push([answer.text.slice(position, at), null], ...words(sentence.text, "t", number));
     source.push(...words(sentence.source, "s", number), [" ", null]);
     position = at + sentence.text.length;
+    doubtful(sentence, number).forEach((probability, id) => doubts.set(id, probability));
     for (const [from, to] of sentence.alignment?.links ?? []) {
       add(`s.${number}.${from}`, `t.${number}.${to}`);
       add(`t.${number}.${to}`, `s.${number}.${from}`);
@@ -76,6 +102,11 @@ export function details(answer, choose) {
     fill(alignedSource, source);
     aligned.hidden = false;
     link(links);
+    for (const [id, probability] of doubts) {
+      const word = output.querySelector(`[data-word="${CSS.escape(id)}"]`);
+      word?.classList.add("doubtful");
+      word?.setAttribute("title", `right with a probability of ${Math.round(100 * probability)} %`);
+    }
   }
   const list = alternatives.querySelector("ol");
   const values = answer.alternatives ?? [];

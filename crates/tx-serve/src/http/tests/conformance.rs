@@ -11,7 +11,7 @@ async fn unknown_parameters_are_refused_by_name() {
         body
     };
     for (path, body, message) in [
-        ("/translate", text(json!({ "glossary": "x" })), "`glossary` is not a parameter"),
+        ("/translate", text(json!({ "terms": "x" })), "`terms` is not a parameter"),
         ("/translate", text(json!({ "stream": true })), "`stream` is not a parameter"),
         ("/v1/translate", text(json!({ "sampling": 1 })), "`sampling` is not a parameter"),
         ("/v1/translate", text(json!({ "tokens": "maybe" })), "tokens must be true or false"),
@@ -46,7 +46,6 @@ async fn parameters_of_deepl_are_done_or_refused() {
         (json!({ "split_sentences": "invalid" }), "'split_sentences'"),
         (json!({ "tag_handling": "markdown" }), "'tag_handling'"),
         (json!({ "model_type": "large" }), "'model_type'"),
-        (json!({ "glossary_id": "x" }), "`glossary_id`"),
         (json!({ "custom_instructions": ["be brief"] }), "`custom_instructions`"),
         (json!({ "style_id": "x" }), "`style_id`"),
         (json!({ "target_lang": "" }), "missing target_lang"),
@@ -174,7 +173,8 @@ async fn the_description_is_complete() {
             }
             count += 1;
             let responses = operation["responses"].as_object().unwrap();
-            assert!(responses.contains_key("200") || path == "/suggest", "{method} {path}");
+            let succeeds = responses.keys().any(|status| status.starts_with('2'));
+            assert!(succeeds || path == "/suggest", "{method} {path}");
             assert!(!path.contains('{') || responses.contains_key("404"), "{method} {path}");
             let has_body =
                 *method == *"post" || path.starts_with("/admin") || handlers.contains("deepl::");

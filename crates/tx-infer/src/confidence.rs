@@ -1,0 +1,195 @@
+//! Confidence: the probability that a word of a translation is right.
+//!
+//! The probabilities of a model are not those of its words being right: label smoothing makes them too small, and text
+//! that differs from the training text too large. A [`Calibration`] maps them to the share of words that a
+//! reference has, by logistic regression on translations of a validation set (Platt 1999; Guo et al. 2017).
+
+mod fit;
+mod reliability;
+mod units;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::InferError,
+    translator::{Line, Translation, Translator},
+};
+pub use reliability::Reliability;
+pub(crate) use units::Units;
+
+/// Largest log-odds of a word before calibration.
+const LARGEST: f64 = 12.0;
+
+/// Calibration of a model: with `p` the probability of a word and `m` the mean log-probability of the tokens of its
+/// translation, the word is right with probability `σ(word · ln(p / (1 - p)) + sentence · m + bias)`. `1 / word` is the
+/// temperature.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// Weight of the log-odds of the word.
+    pub word: f64,
+    /// Weight of the mean log-probability of a token.
+    pub sentence: f64,
+    /// Constant term.
+    pub bias: f64,
+}
+
+/// Confidence in a translation.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Confidence {
+    /// Expected share of words that are right: the mean over the words; 1 without words.
+    pub probability: f64,
+    /// Words and punctuation marks of the translation in order; in scripts without spaces, tokens.
+    pub words: Vec<WordConfidence>,
+}
+
+/// Confidence in a word.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct WordConfidence {
+    /// The word.
+    pub word: String,
+    /// Probability that a reference has the word.
+    pub probability: f64,
+}
+
+/// Features of a word: the factors of [`Calibration::word`], [`Calibration::sentence`] and [`Calibration::bias`].
+pub(crate) type Features = [f64; 3];
+
+impl Calibration {
+    /// Returns the problem of values that are not finite.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let Self { word, sentence, bias } = *self;
+        let is_finite = [word, sentence, bias].iter().all(|value| value.is_finite());
+        (!is_finite).then(|| "`calibration` has a value that is not finite".into())
+    }
+
+    /// Fits the calibration to words and whether they are right, by the largest likelihood.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Calibration`] if all words are right, or none.
+    pub fn fit(words: &[(Features, bool)]) -> Result<Self, InferError> {
+        let right = words.iter().filter(|(_, is_right)| *is_right).count();
+        if right == 0 || right == words.len() {
+            return Err(InferError::Calibration { words: words.len(), right });
+        }
+        let [word, sentence, bias] = fit::logistic(words);
+        Ok(Self { word, sentence, bias })
+    }
+
+    /// Probability that a word with these features is right.
+    pub(crate) fn probability(&self, [word, sentence, constant]: Features) -> f64 {
+        let logit = self.word * word + self.sentence * sentence + self.bias * constant;
+        1.0 / (1.0 + (-logit).exp())
+    }
+
+    /// Confidence in a translation with these units.
+    pub(crate) fn confidence(&self, units: &Units) -> Confidence {
+        let words = units.words.iter().map(|(word, features)| WordConfidence {
+            word: word.clone(),
+            probability: self.probability(*features),
+        });
+        let words: Vec<WordConfidence> = words.collect();
+        let sum: f64 = words.iter().map(|word| word.probability).sum();
+        let probability = if words.is_empty() { 1.0 } else { sum / words.len() as f64 };
+        Confidence { probability, words }
+    }
+}
+
+impl Translator {
+    /// Returns the confidence in the best hypotheses of `translations`, which are those of `lines`: one more pass of
+    /// the decoder over each.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::NotCalibrated`] if the bundle has no calibration; otherwise the same as
+    /// [`score`](Self::score).
+    pub fn confidences(
+        &self,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+    ) -> Result<Vec<Confidence>, InferError> {
+        let calibration = self.calibration().ok_or(InferError::NotCalibrated)?;
+        let units = self.units(lines, translations)?;
+        Ok(units.iter().map(|units| calibration.confidence(units)).collect())
+    }
+
+    /// Returns the words of the best hypotheses with their features.
+    fn units(
+        &self,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+    ) -> Result<Vec<Units>, InferError> {
+        let ids = translations.iter().map(|translation| match translation.hypotheses.first() {
+            Some(best) => best.hypothesis.ids.clone(),
+            None => Vec::new(),
+        });
+        let ids: Vec<Vec<u32>> = ids.collect();
+        let scores = self.score_ids(lines, ids)?;
+        scores.iter().map(|score| Units::new(score, self.texts())).collect()
+    }
+
+    /// Fits the calibration of the model to translations of `lines`, with a reference for each.
+    ///
+    /// # Errors
+    ///
+    /// [`InferError::Calibration`] if all words are right, or none; otherwise the same as [`score`](Self::score).
+    pub fn calibrate(
+        &self,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+        references: &[impl AsRef<str>],
+    ) -> Result<Calibration, InferError> {
+        let mut words = Vec::new();
+        for (units, reference) in self.units(lines, translations)?.iter().zip(references) {
+            let is_right = units.found_in(reference.as_ref(), self.texts())?;
+            words.extend(units.words.iter().map(|(_, features)| *features).zip(is_right));
+        }
+        Calibration::fit(&words)
+    }
+
+    /// Measures a calibration on translations of `lines`, with a reference for each.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`score`](Self::score).
+    pub fn reliability(
+        &self,
+        calibration: &Calibration,
+        lines: &[Line<'_>],
+        translations: &[Translation],
+        references: &[impl AsRef<str>],
+    ) -> Result<Reliability, InferError> {
+        let units = self.units(lines, translations)?;
+        Reliability::new(calibration, &units, translations, references, self.texts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// σ(0) = 1/2 and σ(ln 3) = 3/4.
+    #[test]
+    fn confidences_are_calibrated_log_odds() {
+        let calibration = Calibration { word: 0.5, sentence: 1.0, bias: 2.0 };
+        let words = [("a", [0.0, -2.0, 1.0]), ("b", [2.0 * 3.0_f64.ln(), -2.0, 1.0])];
+        let units = Units { words: words.map(|(word, features)| (word.into(), features)).into() };
+        let Confidence { probability, words } = calibration.confidence(&units);
+        assert!((words[0].probability - 0.5).abs() < 1e-12, "{words:?}");
+        assert!((words[1].probability - 0.75).abs() < 1e-12, "{words:?}");
+        assert!((probability - 0.625).abs() < 1e-12);
+        assert_eq!(calibration.confidence(&Units { words: vec![] }).probability, 1.0);
+    }
+
+    #[test]
+    fn words_that_are_all_right_have_no_calibration() {
+        for is_right in [true, false] {
+            let error = Calibration::fit(&[([0.0, 0.0, 1.0], is_right); 3]).unwrap_err();
+            assert!(error.to_string().contains("of 3 words"), "{error}");
+        }
+        assert!(Calibration::fit(&[]).is_err());
+    }
+}

@@ -78,6 +78,19 @@ fn a_bundle_refuses_more_context_than_it_was_trained_with() {
     );
 }
 
+/// Other toolkits would translate each text alone.
+#[test]
+fn a_bundle_with_context_is_not_exported() {
+    let folder = with_context();
+    let output = folder.path().join("exported");
+    for format in ["ctranslate2", "transformers", "marian"] {
+        let to = ["--format", format, "--output", output.to_str().unwrap()];
+        let refused = run(&[&["export", "--model", path(&folder)][..], &to].concat(), "");
+        refused.failed(1, &["`context` = 2: the toolkit translates each text alone"]);
+        assert!(!output.exists());
+    }
+}
+
 /// Sentences of a file are read with those before them, also of other cues and paragraphs.
 #[test]
 fn files_with_markup_have_context() {

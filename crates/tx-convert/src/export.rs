@@ -40,6 +40,14 @@ impl ExportFormat {
             Self::Onnx => "onnx",
         }
     }
+
+    /// Whether the user of the format decides which ids the encoder reads, so that these can have context.
+    fn has_context(self) -> bool {
+        match self {
+            Self::CTranslate2 | Self::Transformers | Self::Marian => false,
+            Self::Onnx => true,
+        }
+    }
 }
 
 impl fmt::Display for ExportFormat {
@@ -70,6 +78,11 @@ impl FromStr for ExportFormat {
 /// - [`ConvertError::Write`] if a file cannot be written
 pub fn export(bundle: &Bundle, format: ExportFormat, output: &Path) -> Result<(), ConvertError> {
     bundle.expect(TaskKind::Translate)?;
+    if bundle.context > 0 && !format.has_context() {
+        let problem =
+            format!("`context` = {}: the toolkit translates each text alone", bundle.context);
+        return Err(ConvertError::NotExpressible { format, problems: vec![problem] });
+    }
     let folder = NewFolder::create(output)?;
     match format {
         ExportFormat::CTranslate2 => ctranslate2::write(bundle, &folder)?,

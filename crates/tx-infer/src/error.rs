@@ -331,7 +331,8 @@ pub enum InferError {
 
     /// The model was trained with less context than is asked for.
     #[error(
-        "a context of {found} sentences, but the model was trained with {}",
+        "a context of {}, but the model was trained with {}",
+        sentences(*found),
         if *trained == 0 { "none".to_owned() } else { format!("at most {trained}") }
     )]
     Context {
@@ -395,6 +396,11 @@ pub enum InferError {
     /// Text could not be tokenized.
     #[error(transparent)]
     Text(#[from] TextError),
+}
+
+/// Formats a number of sentences for a message.
+fn sentences(count: usize) -> String {
+    format!("{count} sentence{}", if count == 1 { "" } else { "s" })
 }
 
 /// Formats a number of tokens for a message.

@@ -70,12 +70,25 @@ fn a_bundle_refuses_more_context_than_it_was_trained_with() {
     let refused = run(&["--model", model(), "--context", "1"], "one\n");
     refused.failed(
         1,
-        &["a context of 1 sentences, but the model was trained with none", "hint: ", "context"],
+        &["a context of 1 sentence, but the model was trained with none", "hint: ", "context"],
     );
     assert_eq!(
         run(&["--model", model(), "--context", "0"], "one\n").printed(),
         run(&["--model", model()], "one\n").printed()
     );
+}
+
+/// Other toolkits would translate each text alone.
+#[test]
+fn a_bundle_with_context_is_not_exported() {
+    let folder = with_context();
+    let output = folder.path().join("exported");
+    for format in ["ctranslate2", "transformers", "marian"] {
+        let to = ["--format", format, "--output", output.to_str().unwrap()];
+        let refused = run(&[&["export", "--model", path(&folder)][..], &to].concat(), "");
+        refused.failed(1, &["`context` = 2: the toolkit translates each text alone"]);
+        assert!(!output.exists());
+    }
 }
 
 /// Sentences of a file are read with those before them, also of other cues and paragraphs.

@@ -130,7 +130,7 @@ fn a_model_without_context_ignores_what_is_before_a_line() {
     assert_eq!(
         [message(1, 0), message(3, 2)],
         [
-            "a context of 1 sentences, but the model was trained with none",
+            "a context of 1 sentence, but the model was trained with none",
             "a context of 3 sentences, but the model was trained with at most 2"
         ]
     );

@@ -9,12 +9,13 @@ pub const OPEN: char = '⟦';
 /// Mark after the translation of a term.
 pub const CLOSE: char = '⟧';
 
-/// Writes translations after their terms, which are ranges of `text` in ascending order without overlap.
+/// Writes translations after their terms, with spaces around them, so that they have the same tokens as in a target
+/// if both sides share a vocabulary. The terms are ranges of `text` in ascending order without overlap.
 ///
 /// ```
 /// use tx_text::terminology::with_terms;
 ///
-/// assert_eq!(with_terms("Der Hund, der bellt.", [(4..8, "dog")]), "Der Hund ⟦dog⟧, der bellt.");
+/// assert_eq!(with_terms("Der Hund, der bellt.", [(4..8, "dog")]), "Der Hund ⟦ dog ⟧, der bellt.");
 /// ```
 ///
 /// # Panics
@@ -27,9 +28,9 @@ pub fn with_terms<'a>(
     let (mut written, mut end) = (String::with_capacity(text.len()), 0);
     for (range, translation) in terms {
         written += &text[end..range.end];
-        written.extend([' ', OPEN]);
+        written.extend([' ', OPEN, ' ']);
         written += translation;
-        written.push(CLOSE);
+        written.extend([' ', CLOSE]);
         end = range.end;
     }
     written + &text[end..]

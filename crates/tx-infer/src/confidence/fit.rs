@@ -72,9 +72,9 @@ fn newton_step(examples: &[(Features, bool)], weights: Features) -> Features {
 fn solved(mut matrix: [[f64; 3]; 3], mut right: Features) -> Features {
     for pivot in 0..3 {
         for row in pivot + 1..3 {
-            let factor = matrix[row][pivot] / matrix[pivot][pivot];
-            for column in pivot..3 {
-                matrix[row][column] -= factor * matrix[pivot][column];
+            let (above, factor) = (matrix[pivot], matrix[row][pivot] / matrix[pivot][pivot]);
+            for (value, above) in matrix[row].iter_mut().zip(above).skip(pivot) {
+                *value -= factor * above;
             }
             right[row] -= factor * right[pivot];
         }

@@ -40,7 +40,7 @@ pub struct Calibration {
 pub struct Confidence {
     /// Expected share of words that are right: the mean over the words; 1 without words.
     pub probability: f64,
-    /// Words and punctuation marks of the translation in order; in scripts without spaces, tokens.
+    /// Words of the translation in order, with the punctuation marks next to them; in scripts without spaces, tokens.
     pub words: Vec<WordConfidence>,
 }
 

@@ -7,7 +7,7 @@ mod terms;
 
 use std::{collections::HashMap, ops::Range};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::{capitals::lower, error::InferError};
 pub use accuracy::TermAccuracy;
@@ -92,7 +92,10 @@ impl Glossary {
                 targets.push(target.to_owned());
             }
         }
-        let finder = AhoCorasick::new(entries.iter().map(|entry| lower(&entry.source)));
+        // The table of a deterministic automaton, which few terms get by default, takes a hundred times their bytes.
+        let finder = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(entries.iter().map(|entry| lower(&entry.source)));
         let finder = finder.map_err(|error| InferError::Glossary {
             entry: entries.len(),
             problem: format!("the glossary is too large: {error}"),

@@ -11,8 +11,9 @@ use pyo3::{prelude::*, types::PyDict};
 use rayon::prelude::*;
 use tx_catalogue::Store;
 use tx_infer::{
-    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, Failure, Hypothesis,
-    InferError, Line, Priority, Request, SearchOptions, Shortlist, Tokens, Translation, Translator,
+    Aligner, AlignmentOptions, Attention, AttentionKind, Bundle, Cancellation, Failure, Glossary,
+    Hypothesis, InferError, Line, Priority, Request, SearchOptions, Shortlist, Tokens, Translation,
+    Translator,
 };
 use tx_text::{
     Tokenizer,
@@ -74,7 +75,7 @@ impl PyTranslator {
     #[new]
     #[pyo3(signature = (model_path, device = "cpu", *, compute_type = "default", threads = None,
                         inter_threads = None, intra_threads = None, source_lang = None,
-                        target_lang = None, shortlist = None, files = None))]
+                        target_lang = None, shortlist = None, glossary = None, files = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -87,6 +88,7 @@ impl PyTranslator {
         source_lang: Option<&str>,
         target_lang: Option<&str>,
         shortlist: Option<PathBuf>,
+        glossary: Option<PathBuf>,
         files: Option<BTreeMap<String, Vec<u8>>>,
     ) -> PyResult<Self> {
         let paths = vec![Store::resolve(model_path)];
@@ -97,7 +99,11 @@ impl PyTranslator {
             [inter, intra] => Some(inter.unwrap_or(1).saturating_mul(intra.unwrap_or(1))),
         });
         let languages = [source_lang, target_lang];
-        Self::open(py, paths, device, compute_type, threads, languages, shortlist, files)
+        let opened =
+            Self::open(py, paths, device, compute_type, threads, languages, shortlist, files)?;
+        let Some(path) = glossary else { return Ok(opened) };
+        let glossary = Glossary::open(&path, None).map_err(IntoException::into_exception)?;
+        Ok(Self { inner: opened.inner.with_glossary(glossary) })
     }
 
     /// Averages the probabilities of several models.

@@ -226,6 +226,20 @@ def test_functions_of_metrics():
     assert txmt.metrics.sentence_ter("a b", ["a b"]).score == 0
 
 
+def test_terms_are_translated_as_in_a_glossary(tmp_path, translator):
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("cat\tgatto\n", encoding="utf-8")
+    with_terms = txmt.Translator(BUNDLE, glossary=glossary)
+    assert "gatto" in with_terms.translate("the cat sleeps .").text.split()
+    text = "we sleep ."
+    assert with_terms.translate(text).text == translator.translate(text).text
+    with pytest.raises(txmt.OptionError, match="`beam` of at least 2"):
+        with_terms.translate("the cat sleeps .", beam_size=1)
+    glossary.write_text("cat", encoding="utf-8")
+    with pytest.raises(txmt.ModelError, match="glossary"):
+        txmt.Translator(BUNDLE, glossary=glossary)
+
+
 def test_models_are_imported_and_exported(tmp_path):
     notes = txmt.import_model(MODELS / "firefox", tmp_path / "bundle")
     assert any("shortlist" in note for note in notes)

@@ -44,12 +44,12 @@ fn contradictions_and_damaged_glossaries_are_named() {
     translate(&["--glossary", &tsv], "one\n").failed(1, &["terms.tsv", "line 2 has no tab"]);
     let tsv = file(&folder, "good.tsv", "one\ttwo\n");
     let beam = translate(&["--glossary", &tsv, "--beam", "1"], "one\n");
-    beam.failed(1, &["`beam` of at least 2"]);
+    beam.failed(2, &["`beam` of at least 2"]);
     // Translations in the source need no beam.
     let inline = ["--glossary", &tsv, "--beam", "1", "--glossary-use", "inline", "--quiet"];
     assert_eq!(translate(&inline, "one\n").code, Some(0));
     let alone = translate(&["--glossary-use", "both"], "one\n");
-    alone.failed(1, &["`--glossary-use` has no effect without `--glossary`"]);
+    alone.failed(2, &["`--glossary-use` has no effect without `--glossary`"]);
     let tbx = file(
         &folder,
         "terms.tbx",

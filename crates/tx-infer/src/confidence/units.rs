@@ -7,7 +7,7 @@ use crate::{
     error::InferError, pair_tokenizer::PairTokenizer, tokens::Tokens, translator::TargetScore,
 };
 
-/// Words and punctuation marks of a translation.
+/// Words of a translation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Units {
     /// Each with its features.

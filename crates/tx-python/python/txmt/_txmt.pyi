@@ -64,6 +64,8 @@ class Translator:
     the bundle), "float32" or "int8". `threads` is the number of threads, by default one per core;
     `inter_threads` × `intra_threads` are those of CTranslate2. With `files`, the bundle consists of these
     contents by name, and `model_path` has no meaning. `shortlist` is a file of `translate shortlist`.
+    `glossary` is a file with a term, a tab and its translation in each line, or a .csv or .tbx file; it needs a
+    `beam_size` of at least 2.
 
     Keyword options of a call have the names of CTranslate2 and, if not given, the values of the
     bundle: `beam_size`, `num_hypotheses`, `patience`, `length_penalty`, `coverage_penalty`,
@@ -84,6 +86,7 @@ class Translator:
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         shortlist: Optional[_Path] = None,
+        glossary: Optional[_Path] = None,
         files: Optional[Mapping[str, bytes]] = None,
     ) -> Translator: ...
     @staticmethod

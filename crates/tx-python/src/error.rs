@@ -89,6 +89,7 @@ impl IntoException for InferError {
             Self::NotABundle { .. }
             | Self::Archive { .. }
             | Self::Read { .. }
+            | Self::GlossaryFile { .. }
             | Self::GitLfsPointer { .. }
             | Self::LargeFile { .. }
             | Self::Write { .. }

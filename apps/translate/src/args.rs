@@ -130,7 +130,7 @@ pub enum Command {
     /// Fit the confidence of a model to translations with references, or measure it
     ///
     /// The calibration becomes a part of the bundle. `translate --confidence` and the server report the
-    /// probability that a word, and the share of words that are right.
+    /// probability that a word is right, and the expected share of right words.
     Calibrate(CalibrateArgs),
 
     /// Read a model of another toolkit and write it as a bundle: OPUS-MT, M2M-100, NLLB, Marian,

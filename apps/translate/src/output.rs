@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use tx_cli::terminal::stderr;
-use tx_infer::{Confidence, InferError, Line, Scored, Term, Translation, Translator};
+use tx_infer::{Cancellation, Confidence, InferError, Line, Scored, Term, Translation, Translator};
 
 use crate::{
     align::{self, AlignmentFormat, TextAligner},
@@ -116,7 +116,7 @@ impl Output<'_> {
         lines: &[Line<'_>],
         translations: &[Translation],
     ) -> Result<Vec<Confidence>, InferError> {
-        self.translator.confidences(lines, translations)
+        self.translator.confidences(lines, translations, &Cancellation::new())
     }
 
     /// Warns about truncated lines, unknown words and terms that are not translated.

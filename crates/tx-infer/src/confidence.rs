@@ -11,6 +11,7 @@ mod units;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    cancellation::Cancellation,
     error::InferError,
     translator::{Line, Translation, Translator},
 };
@@ -70,7 +71,7 @@ impl Calibration {
     /// # Errors
     ///
     /// [`InferError::Calibration`] if all words are right, or none.
-    pub fn fit(words: &[(Features, bool)]) -> Result<Self, InferError> {
+    pub(crate) fn fit(words: &[(Features, bool)]) -> Result<Self, InferError> {
         let right = words.iter().filter(|(_, is_right)| *is_right).count();
         if right == 0 || right == words.len() {
             return Err(InferError::Calibration { words: words.len(), right });
@@ -99,20 +100,21 @@ impl Calibration {
 }
 
 impl Translator {
-    /// Returns the confidence in the best hypotheses of `translations`, which are those of `lines`: one more pass of
-    /// the decoder over each.
+    /// Returns the confidence in the best hypotheses of `translations`, which are those of `lines`, until
+    /// `cancellation` is set: one more pass of the decoder over each.
     ///
     /// # Errors
     ///
     /// [`InferError::NotCalibrated`] if the bundle has no calibration; otherwise the same as
-    /// [`score`](Self::score).
+    /// [`score_with`](Self::score_with).
     pub fn confidences(
         &self,
         lines: &[Line<'_>],
         translations: &[Translation],
+        cancellation: &Cancellation,
     ) -> Result<Vec<Confidence>, InferError> {
         let calibration = self.calibration().ok_or(InferError::NotCalibrated)?;
-        let units = self.units(lines, translations)?;
+        let units = self.units(lines, translations, cancellation)?;
         Ok(units.iter().map(|units| calibration.confidence(units)).collect())
     }
 
@@ -121,13 +123,14 @@ impl Translator {
         &self,
         lines: &[Line<'_>],
         translations: &[Translation],
+        cancellation: &Cancellation,
     ) -> Result<Vec<Units>, InferError> {
         let ids = translations.iter().map(|translation| match translation.hypotheses.first() {
             Some(best) => best.hypothesis.ids.clone(),
             None => Vec::new(),
         });
         let ids: Vec<Vec<u32>> = ids.collect();
-        let scores = self.score_ids(lines, ids)?;
+        let scores = self.score_ids(lines, ids, cancellation)?;
         scores.iter().map(|score| Units::new(score, self.texts())).collect()
     }
 
@@ -143,7 +146,8 @@ impl Translator {
         references: &[impl AsRef<str>],
     ) -> Result<Calibration, InferError> {
         let mut words = Vec::new();
-        for (units, reference) in self.units(lines, translations)?.iter().zip(references) {
+        let units = self.units(lines, translations, &Cancellation::new())?;
+        for (units, reference) in units.iter().zip(references) {
             let is_right = units.found_in(reference.as_ref(), self.texts())?;
             words.extend(units.words.iter().map(|(_, features)| *features).zip(is_right));
         }
@@ -162,7 +166,7 @@ impl Translator {
         translations: &[Translation],
         references: &[impl AsRef<str>],
     ) -> Result<Reliability, InferError> {
-        let units = self.units(lines, translations)?;
+        let units = self.units(lines, translations, &Cancellation::new())?;
         Reliability::new(calibration, &units, translations, references, self.texts())
     }
 }

@@ -19,6 +19,9 @@ pub(crate) use terms::{FoundTerms, Terms};
 /// Maximum length of a term in bytes.
 pub const MAX_TERM: usize = 400;
 
+/// Maximum number of translations of a term.
+pub const MAX_TRANSLATIONS: usize = 8;
+
 /// Terms of the source language, each with its translations.
 ///
 /// A term is found in a text with word borders, also as a part of longer text without spaces in scripts
@@ -65,8 +68,8 @@ impl Glossary {
     ///
     /// # Errors
     ///
-    /// [`InferError::Glossary`] if a term or a translation is empty or longer than [`MAX_TERM`] bytes, with its number
-    /// from 1.
+    /// [`InferError::Glossary`] with the number of the entry, from 1, if a term or a translation is empty or longer than
+    /// [`MAX_TERM`] bytes, or a term has more than [`MAX_TRANSLATIONS`].
     pub fn new<S: AsRef<str>, T: AsRef<str>>(
         pairs: impl IntoIterator<Item = (S, T)>,
     ) -> Result<Self, InferError> {
@@ -88,9 +91,14 @@ impl Glossary {
                 entries.push(Entry { source: source.to_owned(), targets: Vec::new() });
             }
             let targets = &mut entries[at].targets;
-            if targets.iter().all(|other| other != target) {
-                targets.push(target.to_owned());
+            if targets.iter().any(|other| other == target) {
+                continue;
             }
+            if targets.len() == MAX_TRANSLATIONS {
+                let problem = format!("a term has at most {MAX_TRANSLATIONS} translations");
+                return Err(InferError::Glossary { entry: number + 1, problem });
+            }
+            targets.push(target.to_owned());
         }
         // The table of a deterministic automaton, which few terms get by default, takes a hundred times their bytes.
         let finder = AhoCorasick::builder()
@@ -220,6 +228,9 @@ mod tests {
             let error = Glossary::new([("a", "b"), pair]).unwrap_err();
             assert_eq!(error.to_string(), problem);
         }
+        let many = (0..=MAX_TRANSLATIONS).map(|number| ("a", format!("b{number}")));
+        let error = Glossary::new(many).unwrap_err().to_string();
+        assert_eq!(error, "entry 9 of the glossary: a term has at most 8 translations");
         let long = "x".repeat(MAX_TERM + 1);
         assert!(Glossary::new([("a", &*long)]).unwrap_err().to_string().contains("401 bytes"));
         assert!(Glossary::new([("a", &long[1..])]).is_ok());

@@ -381,7 +381,7 @@ impl Model {
     /// Terms of the glossary in a source; `None` without a glossary, and if there are none.
     fn terms(&self, source: &str) -> Result<Option<FoundTerms>, InferError> {
         let Some(glossary) = &self.glossary else { return Ok(None) };
-        let found = glossary.find(source, &self.texts.tokenizers().target)?;
+        let found = glossary.find(source, &self.texts.tokenizers().target, self.config.max_len)?;
         Ok(Some(found).filter(|found| !found.is_empty()))
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::{error::ApiError, limiter::Owner};
+use crate::{error::ApiError, limiter::Owner, random_id::random_id};
 
 /// Files in memory.
 ///
@@ -103,12 +103,7 @@ impl Downloads {
                 share - OVERHEAD
             )));
         }
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| {
-            tracing::error!(%error, "the system has no random numbers");
-            ApiError::Internal
-        })?;
-        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = random_id()?;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.expire(now);
         while files.owners.get(&owner).is_some_and(|owned| owned.bytes + size > share) {

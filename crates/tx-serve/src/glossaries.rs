@@ -13,16 +13,21 @@ use crate::{
     error::{ApiError, ServeError},
     limiter::Owner,
     model::named,
+    random_id::random_id,
 };
 
-/// Maximum number of bytes of the entries of a client.
-pub const CLIENT_BYTES: usize = 1 << 20;
+/// Maximum number of bytes of the glossaries of a client, with [`ENTRY_BYTES`] for each entry.
+pub const CLIENT_BYTES: usize = 2 << 20;
+
+/// Bytes of an entry besides its text.
+const ENTRY_BYTES: usize = 128;
 
 /// Maximum number of glossaries of a client.
 pub const CLIENT_GLOSSARIES: usize = 100;
 
-/// Maximum number of bytes of the entries of all clients. Prepared, a glossary takes about twenty times its bytes.
-const ALL_BYTES: usize = 4 << 20;
+/// Maximum number of bytes of the glossaries of all clients. The search for terms takes about twelve times the bytes of
+/// their text.
+const ALL_BYTES: usize = 8 << 20;
 
 /// Glossaries in memory. Those of clients are kept until they delete them or the server stops. A glossary
 /// that exceeds a limit is refused, so that no client can remove those of others.
@@ -66,12 +71,12 @@ pub struct Uploaded {
     pub created: OffsetDateTime,
     /// The terms.
     pub glossary: Arc<Glossary>,
-    /// Number of bytes of the entries.
+    /// Number of bytes that count.
     bytes: usize,
 }
 
 impl Uploaded {
-    /// Creates a glossary of `bytes` bytes, with an id of 128 random bits of the system.
+    /// Creates a glossary of `bytes` bytes of text, with an id of 128 random bits of the system.
     ///
     /// # Errors
     ///
@@ -83,6 +88,7 @@ impl Uploaded {
         bytes: usize,
     ) -> Result<Self, ApiError> {
         let created = OffsetDateTime::now_utc();
+        let bytes = bytes + ENTRY_BYTES * glossary.entries().len();
         let glossary = Arc::new(glossary);
         Ok(Self { id: uuid()?, name, source, target, created, glossary, bytes })
     }
@@ -96,11 +102,13 @@ impl Uploaded {
 impl Glossaries {
     /// Reads the glossaries of the operator again. Those with errors stay as they are.
     pub fn load(&self, specs: &[GlossarySpec]) -> Vec<ServeError> {
-        let mut errors = Vec::new();
+        // Requests wait for the lock, so files are read before it is taken.
+        let read: Vec<_> =
+            specs.iter().map(|spec| (&spec.name, Glossary::open(&spec.file, None))).collect();
         let mut named = self.named.write().unwrap_or_else(PoisonError::into_inner);
-        let mut loaded = Vec::with_capacity(specs.len());
-        for GlossarySpec { name, file } in specs {
-            match Glossary::open(file, None) {
+        let (mut errors, mut loaded) = (Vec::new(), Vec::with_capacity(specs.len()));
+        for (name, glossary) in read {
+            match glossary {
                 Ok(glossary) => loaded.push((name.clone(), Arc::new(glossary))),
                 Err(source) => {
                     errors.push(ServeError::Glossary { name: name.clone(), source: source.into() });
@@ -190,13 +198,8 @@ fn not_found() -> ApiError {
 
 /// Random id in the form of clients: hexadecimal digits in groups of 8, 4, 4, 4 and 12.
 fn uuid() -> Result<String, ApiError> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| {
-        tracing::error!(%error, "the system has no random numbers");
-        ApiError::Internal
-    })?;
-    let group = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let groups = [0..4, 4..6, 6..8, 8..10, 10..16].map(|range| group(&random[range]));
+    let id = random_id()?;
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &id[range]);
     Ok(groups.join("-"))
 }
 
@@ -227,11 +230,11 @@ mod tests {
         let all = Glossaries::default();
         for owner in 0..ALL_BYTES / CLIENT_BYTES {
             let owner = format!("key {owner}");
-            all.add(owner.clone(), uploaded(CLIENT_BYTES - 1)).unwrap();
-            assert!(matches!(all.add(owner.clone(), uploaded(2)), Err(ApiError::TooLarge(_))));
+            all.add(owner.clone(), uploaded(CLIENT_BYTES - ENTRY_BYTES)).unwrap();
+            assert!(matches!(all.add(owner.clone(), uploaded(0)), Err(ApiError::TooLarge(_))));
             assert_eq!(all.of(&owner).len(), 1);
         }
-        let error = all.add("key x".into(), uploaded(CLIENT_BYTES)).unwrap_err();
+        let error = all.add("key x".into(), uploaded(0)).unwrap_err();
         assert_eq!(error.to_string(), "the server has no room for another glossary");
         let few = Glossaries::default();
         for _ in 0..CLIENT_GLOSSARIES {

@@ -35,6 +35,7 @@ pub mod glossaries;
 mod keys;
 pub mod language;
 mod limiter;
+mod random_id;
 
 mod metrics;
 

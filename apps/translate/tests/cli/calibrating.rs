@@ -61,7 +61,4 @@ fn a_calibrated_bundle_has_confidence() {
     let short = file(&folder, "short", "one\n");
     let lines = ["calibrate", "--model", model, "--source", &source, "--reference", &short];
     run(&lines, "").failed(2, &["has 1 lines, but", "has 4"]);
-    let same = ["calibrate", "--model", model, "--source", &source, "--reference", &source];
-    let same = run(&same, "");
-    assert!(same.code == Some(0) || same.stderr.contains("words are right"), "{}", same.stderr);
 }

@@ -26,7 +26,7 @@ pub(crate) struct Terms {
 /// Terms in a text.
 pub(crate) struct FoundTerms {
     terms: Vec<FoundTerm>,
-    /// What they demand of the translation; `None` if the vocabulary has no tokens for them.
+    /// Constraints on the translation; `None` if the vocabulary has no tokens for them.
     pub(crate) constraints: Option<Constraints>,
 }
 
@@ -45,12 +45,18 @@ impl Terms {
         Self { glossary, words }
     }
 
-    /// Finds the first terms in a text, at most [`MAX_CONSTRAINTS`]. `tokenizer` is that of the target.
+    /// Finds the first terms in a text, at most [`MAX_CONSTRAINTS`]. `tokenizer` is that of the target, which has at most
+    /// `max_len` tokens.
     ///
     /// # Errors
     ///
     /// If a translation cannot be tokenized.
-    pub(crate) fn find(&self, text: &str, tokenizer: &Tokenizer) -> Result<FoundTerms, InferError> {
+    pub(crate) fn find(
+        &self,
+        text: &str,
+        tokenizer: &Tokenizer,
+        max_len: usize,
+    ) -> Result<FoundTerms, InferError> {
         let (mut terms, mut constraints) = (Vec::new(), Vec::new());
         for (range, entry) in self.glossary.find(text).into_iter().take(MAX_CONSTRAINTS) {
             let mut forms = Vec::new();
@@ -63,8 +69,10 @@ impl Terms {
             let (source, targets) = (text[range.clone()].to_owned(), entry.targets.clone());
             terms.push(FoundTerm { range, source, targets });
         }
+        // The token of a language and `<eos>` are in each target.
+        let room = max_len.saturating_sub(2);
         let constraints = (!constraints.is_empty())
-            .then(|| Constraints::new(constraints, Arc::clone(&self.words)));
+            .then(|| Constraints::new(constraints, room, Arc::clone(&self.words)));
         Ok(FoundTerms { terms, constraints })
     }
 }
@@ -166,12 +174,12 @@ mod tests {
         assert_eq!(forms_of("cold dog", &tokenizer).unwrap(), []);
         let glossary = Glossary::new([("Hund", "cat"), ("Maus", "dog")]).unwrap();
         let terms = Terms::new(glossary.into(), WordTable::of(&tokenizer).into());
-        let found = terms.find("Hund", &tokenizer).unwrap();
+        let found = terms.find("Hund", &tokenizer, 99).unwrap();
         assert!(found.constraints.is_none());
         let term =
             |target: &str, is_used| Term { source: "Hund".into(), target: target.into(), is_used };
         assert_eq!(found.used_in("hot dog"), [term("cat", false)]);
         assert_eq!(found.used_in("A Cat."), [term("cat", true)]);
-        assert!(terms.find("Maus", &tokenizer).unwrap().constraints.is_some());
+        assert!(terms.find("Maus", &tokenizer, 99).unwrap().constraints.is_some());
     }
 }

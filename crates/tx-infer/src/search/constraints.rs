@@ -10,6 +10,9 @@ use super::candidates::Candidate;
 /// Maximum number of constraints on a target.
 pub(crate) const MAX_CONSTRAINTS: usize = 64;
 
+/// Maximum number of forms of all constraints on a target. Each step compares each hypothesis with all of them.
+const MAX_FORMS: usize = 256;
+
 /// Texts that a target must contain, as token ids. Tokens that meet a constraint do not count for another one.
 ///
 /// Beam search meets them by dynamic beam allocation (Post and Vilar 2018): at each step, the beam is
@@ -61,10 +64,22 @@ impl Constraint {
 }
 
 impl Constraints {
-    /// Creates constraints, of which the first [`MAX_CONSTRAINTS`] count. `words` is the table of the
-    /// target vocabulary.
-    pub(crate) fn new(mut required: Vec<Constraint>, words: Arc<WordTable>) -> Self {
-        required.truncate(MAX_CONSTRAINTS);
+    /// Creates constraints on a target that has `room` tokens for them. Those that do not fit, and those beyond the
+    /// limits of their number and of their forms, are omitted. `words` is the table of the target vocabulary.
+    pub(crate) fn new(
+        mut required: Vec<Constraint>,
+        mut room: usize,
+        words: Arc<WordTable>,
+    ) -> Self {
+        let (mut count, mut forms) = (MAX_CONSTRAINTS, MAX_FORMS);
+        required.retain(|constraint| {
+            let fits = count > 0 && constraint.len() <= room && constraint.forms.len() <= forms;
+            if fits {
+                (count, room) = (count - 1, room - constraint.len());
+                forms -= constraint.forms.len();
+            }
+            fits
+        });
         Self { required, words }
     }
 
@@ -210,7 +225,7 @@ mod tests {
         let config = TokenizerConfig { kind: TokenizerKind::Word, ..TokenizerConfig::default() };
         let tokenizer = Tokenizer::train(&config, SpecialTokens::Standard, &["a b c"]).unwrap();
         let words = WordTable::of(&tokenizer);
-        Constraints::new(forms.iter().map(constraint).collect(), words.into())
+        Constraints::new(forms.iter().map(constraint).collect(), 100, words.into())
     }
 
     fn progress(constraints: &Constraints, ids: &[u32]) -> Progress {
@@ -252,6 +267,20 @@ mod tests {
         assert_eq!(one.next(Progress::default(), &[], 0), [7, 9]);
         assert_eq!(one.next(Progress::default(), &[5], 0), [9]);
         assert_eq!(one.next(Progress::default(), &[5], 1), [7, 9]);
+    }
+
+    #[test]
+    fn constraints_beyond_the_limits_are_omitted() {
+        let Constraints { required, words } =
+            constraints(&[&[&[7, 8]], &[&[9]], &[&[5, 6, 7]], &[&[5]]]);
+        let kept = |room| Constraints::new(required.clone(), room, words.clone()).tokens();
+        assert_eq!([0, 1, 2, 3, 4, 6, 9].map(kept), [0, 1, 2, 3, 4, 6, 7]);
+        let form = required[1].forms[0].clone();
+        let many = |constraints: usize, forms: usize| {
+            let constraint = Constraint { forms: vec![form.clone(); forms] };
+            Constraints::new(vec![constraint; constraints], 1_000, words.clone()).tokens()
+        };
+        assert_eq!([many(65, 1), many(64, 4), many(64, 8)], [64, 64, 32]);
     }
 
     /// After `7`, the form goes on or begins again.

@@ -252,7 +252,7 @@ fn constrained_search_finds_the_best_target_with_the_constraints() {
     let required = vec![constraint(&[&[3, 4]]), constraint(&[&[5], &[6, 7]])];
     let tokenizer = Tokenizer::train(&TokenizerConfig::default(), SpecialTokens::Standard, &["a"]);
     let words = WordTable::of(&tokenizer.unwrap()).into();
-    let constraints = Constraints::new(required, words);
+    let constraints = Constraints::new(required, MAX, words);
     let meets = |ids: &[u32]| {
         let has = |form: &[u32]| ids.windows(form.len()).any(|window| window == form);
         has(&[3, 4]) && (has(&[5]) || has(&[6, 7]))

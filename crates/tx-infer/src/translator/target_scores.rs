@@ -97,10 +97,11 @@ impl Translator {
         &self,
         lines: &[Line<'_>],
         targets: Vec<Vec<u32>>,
+        cancellation: &Cancellation,
     ) -> Result<Vec<TargetScore>, InferError> {
         let pairs = lines.iter().zip(targets);
         let pairs = pairs.map(|(line, ids)| self.pair_text(line, Target::Ids(ids)));
-        self.score_pairs(pairs.collect(), &Cancellation::new())
+        self.score_pairs(pairs.collect(), cancellation)
     }
 
     fn pair_text(&self, line: &Line<'_>, target: Target) -> PairText {

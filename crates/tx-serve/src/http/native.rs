@@ -12,8 +12,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tx_infer::{
-    Alignment, Attention, AttentionKind, InferError, Line, Scored, Term, attention_page,
-    figure::FigureOptions,
+    Alignment, Attention, AttentionKind, Cancellation, InferError, Line, Scored, Term,
+    attention_page, figure::FigureOptions,
 };
 use tx_markup::{Done, SentenceResult};
 
@@ -81,10 +81,11 @@ pub async fn translate(
     let answer = service.translate(request).await?;
     service.log_texts(&answer.texts);
     let (shared, deadline) = (service.clone(), call.deadline.clone());
+    let cancellation = deadline.cancellation();
     let value = service.compute(&call.deadline, move || {
         let texts = answer.texts.iter().map(|text| {
             deadline.check()?;
-            Ok(described(&shared, text, &target, detail))
+            Ok(described(&shared, text, &target, detail, &cancellation))
         });
         Ok(reply::json(
             &json!({ "translations": texts.collect::<Result<Vec<Value>, ApiError>>()? }),
@@ -94,7 +95,13 @@ pub async fn translate(
 }
 
 /// A translation with its sentences.
-fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detail) -> Value {
+fn described(
+    service: &Service,
+    answer: &TextAnswer,
+    target: &str,
+    detail: Detail,
+    cancellation: &Cancellation,
+) -> Value {
     let mut value = json!({
         "text": answer.text,
         "score": answer.score,
@@ -125,7 +132,7 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
         // With an intermediate language, the sources are in that language, which is not known here.
         let model = model.filter(|_| detail.confidence && answer.models.len() == 1);
         if let Some(route) = model.and_then(|model| model.route(&answer.source, target)) {
-            add_confidence(&mut values, &sentences, &route);
+            add_confidence(&mut values, &sentences, &route, cancellation);
         }
         value["sentences"] = values.into();
     }
@@ -133,7 +140,12 @@ fn described(service: &Service, answer: &TextAnswer, target: &str, detail: Detai
 }
 
 /// Adds the confidence to sentences, if the model is calibrated.
-fn add_confidence(values: &mut [Value], sentences: &[SentenceResult<'_>], route: &Route) {
+fn add_confidence(
+    values: &mut [Value],
+    sentences: &[SentenceResult<'_>],
+    route: &Route,
+    cancellation: &Cancellation,
+) {
     let done = sentences.iter().enumerate().filter_map(|(index, sentence)| {
         let Done { translation, .. } = sentence.done?;
         Some((index, sentence.source, translation.clone()))
@@ -144,13 +156,13 @@ fn add_confidence(values: &mut [Value], sentences: &[SentenceResult<'_>], route:
         lines.push(Line::new(source, index as u64));
         translations.push(translation);
     }
-    match route.translator.confidences(&lines, &translations) {
+    match route.translator.confidences(&lines, &translations, cancellation) {
         Ok(found) => {
             for (index, confidence) in indices.into_iter().zip(found) {
                 values[index]["confidence"] = confidence.to_json();
             }
         }
-        Err(InferError::NotCalibrated) => {}
+        Err(InferError::NotCalibrated | InferError::Cancelled) => {}
         Err(error) => tracing::error!(%error, "the confidence could not be computed"),
     }
 }

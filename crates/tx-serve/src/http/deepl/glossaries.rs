@@ -50,6 +50,8 @@ async fn upload(service: Arc<Service>, request: Request) -> Result<Response, Api
     if entries.len() > CLIENT_BYTES {
         return Err(ApiError::TooLarge(format!("a glossary has at most {CLIENT_BYTES} bytes")));
     }
+    // Preparing a glossary takes memory, as reading a document does.
+    let _permit = service.admit_document()?;
     let parse = move || {
         let bytes = entries.len() + name.len();
         let glossary = Glossary::parse(&entries, format, None);

@@ -16,7 +16,7 @@ use crate::{
     random_id::random_id,
 };
 
-/// Maximum number of bytes of the glossaries of a client, with [`ENTRY_BYTES`] for each entry.
+/// Maximum number of bytes of the glossaries of a client, with 128 bytes more for each entry.
 pub const CLIENT_BYTES: usize = 2 << 20;
 
 /// Bytes of an entry besides its text.

@@ -31,6 +31,7 @@ use crate::{
     force::ForceArgs,
     import::ImportArgs,
     inspect::InspectArgs,
+    lexicon::LexiconArgs,
     pack::PackArgs,
     quantize::QuantizeArgs,
     rerank::RerankArgs,
@@ -158,6 +159,12 @@ pub enum Command {
     /// The file is a tar archive of the folder. It is not compressed, so that its weights are used
     /// where they lie in the file. All commands open it like the folder.
     Pack(PackArgs),
+
+    /// Add the words of the training text to a bundle
+    ///
+    /// Translations then have the words of the text, instead of words that a model composes of pieces, and names
+    /// that the text does not have are copied. See --lexicon. Training adds a lexicon with data.lexicon.
+    Lexicon(LexiconArgs),
 
     /// Write a vocabulary shortlist for --shortlist, from the alignments of a model on text
     ///

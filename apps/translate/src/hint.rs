@@ -58,6 +58,7 @@ fn of_inference(error: &InferError) -> Option<&'static str> {
         InferError::LanguageNeeded { .. } => {
             Some("select a language with `--source-lang CODE` or `--target-lang CODE`")
         }
+        InferError::Lexicon { .. } => Some("`translate lexicon` writes a lexicon into a bundle"),
         InferError::Shortlist { .. } | InferError::ShortlistVocabulary { .. } => {
             Some("`translate shortlist` writes a shortlist for a model")
         }

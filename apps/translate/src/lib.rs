@@ -31,6 +31,7 @@ mod force;
 mod import;
 mod inspect;
 mod interactive;
+mod lexicon;
 #[cfg(feature = "models")]
 mod models;
 mod pack;
@@ -90,6 +91,7 @@ pub fn run_command(command: Command, program: clap::Command) -> u8 {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Quantize(args) => quantize::quantize(&args),
         Command::Pack(args) => pack::pack(&args),
+        Command::Lexicon(args) => lexicon::lexicon(&args),
         Command::Shortlist(args) => shortlist::shortlist(&args),
         Command::Rerank(args) => rerank::rerank(args),
         #[cfg(feature = "models")]

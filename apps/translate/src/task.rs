@@ -104,7 +104,7 @@ mod tests {
     use crate::args::Cli;
 
     /// Arguments of translation only.
-    const SOURCE: [&str; 28] = [
+    const SOURCE: [&str; 29] = [
         "alignment",
         "alignment-layer",
         "alignment-head",
@@ -117,6 +117,7 @@ mod tests {
         "glossary-languages",
         "glossary-use",
         "keep-capitals",
+        "lexicon",
         "max-len-extra",
         "max-len-ratio",
         "mbr",

@@ -6,6 +6,7 @@
 //! | `config.toml` | task, configuration, languages, context and search options of the model, and hashes of its tokenizers |
 //! | `source.tokenizer.json`, `target.tokenizer.json` | Hugging Face tokenizers of translation |
 //! | `tokenizer.json` | Hugging Face tokenizer of a task with one text |
+//! | `lexicon.json` | words of the training text ([`Lexicon`]), in some bundles for translation |
 //! | `provenance.toml` | origin of the model: data, seed, versions, scores |
 //!
 //! A folder with `model.safetensors` is a complete bundle, because that file is written last. Each
@@ -36,9 +37,10 @@ use tx_text::Tokenizers;
 use crate::{
     confidence::Calibration,
     error::InferError,
+    lexicon::{self, LEXICON, Lexicon},
     model::PackedModel,
     precision::Precision,
-    search::SearchOptions,
+    search::{LexiconUse, SearchOptions},
     task::{ModelTask, TaskKind},
 };
 
@@ -122,6 +124,8 @@ pub struct Bundle {
     pub search: Option<SearchOptions>,
     /// Calibration of the confidence in translations.
     pub calibration: Option<Calibration>,
+    /// Words of the training text.
+    pub lexicon: Option<Arc<Lexicon>>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
     weights: Arc<WeightsFile>,
@@ -266,6 +270,13 @@ impl Bundle {
             })?
         };
         config.check_options(&files.path(CONFIG), &tokenizers)?;
+        let lexicon = match kind == TaskKind::Translate && files.contains(LEXICON) {
+            true => {
+                let bytes = files.read(LEXICON, lexicon::MAX_FILE)?;
+                Some(Lexicon::parse(&bytes, &files.path(LEXICON), &tokenizers.target)?.into())
+            }
+            false => None,
+        };
         let BundleConfig { model: config, languages, context, search, calibration, .. } = config;
         let weights = Arc::new(weights);
         Ok(Self {
@@ -276,6 +287,7 @@ impl Bundle {
             context,
             search,
             calibration,
+            lexicon,
             provenance,
             weights,
             validation,
@@ -419,6 +431,7 @@ impl Bundle {
             context: self.context,
             search: self.search.as_ref(),
             calibration: self.calibration,
+            lexicon: self.lexicon.as_ref(),
             provenance: &self.provenance,
         }
     }
@@ -427,22 +440,46 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// [`InferError::ArchiveCalibration`] if the bundle is one file; [`InferError::WrongTask`] unless it translates; if the configuration cannot be read or
-    /// written.
+    /// [`InferError::ArchiveIsFixed`] if the bundle is one file; [`InferError::WrongTask`] unless it translates; if the
+    /// configuration cannot be read or written.
     pub fn write_calibration(
         folder: impl AsRef<Path>,
         calibration: Calibration,
     ) -> Result<(), InferError> {
-        let files = Files::open(folder.as_ref())?;
+        Self::change_config(folder.as_ref(), |config| config.calibration = Some(calibration))
+    }
+
+    /// Replaces the lexicon of the bundle in the folder `folder`, and makes its use the default of its search
+    /// options. The other files stay unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`write_calibration`](Self::write_calibration); if the lexicon cannot be written.
+    pub fn write_lexicon(folder: impl AsRef<Path>, lexicon: &Lexicon) -> Result<(), InferError> {
+        let folder = folder.as_ref();
+        Self::change_config(folder, |config| {
+            let search = config.search.take().unwrap_or_default();
+            config.search = Some(SearchOptions { lexicon: LexiconUse::Both, ..search });
+        })?;
+        lexicon.save(folder)
+    }
+
+    /// Changes the configuration of the bundle for translation in `folder`.
+    fn change_config(
+        folder: &Path,
+        change: impl FnOnce(&mut BundleConfig),
+    ) -> Result<(), InferError> {
+        let files = Files::open(folder)?;
         if matches!(files, Files::Archive(_)) {
-            return Err(InferError::ArchiveCalibration { path: folder.as_ref().into() });
+            return Err(InferError::ArchiveIsFixed { path: folder.into() });
         }
         let (mut config, task) = BundleConfig::read(&files)?;
         if task.kind() != TaskKind::Translate {
-            let (path, found) = (folder.as_ref().into(), task.kind());
+            let (path, found) = (folder.into(), task.kind());
             return Err(InferError::WrongTask { path, found, expected: TaskKind::Translate });
         }
-        config.calibration = Some(calibration);
+        change(&mut config);
+        config.format = config.format.max(FORMAT);
         config.write(&files.path(CONFIG))
     }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use tx_text::{TextError, Tokenizer, text_words::word_ranges};
 
+use crate::lexicon::SourceWords;
+
 /// Letters of the shortest text whose capitals are not read as they are.
 const SHORTEST: usize = 4;
 
@@ -12,6 +14,8 @@ const SHORTEST: usize = 4;
 pub enum Capitals {
     /// If the words of a text in capitals have fewer than two thirds of its tokens in lower case, the model
     /// reads these, and its translation is set in capitals. A model that knows capitals has tokens for them.
+    /// With a [lexicon](crate::lexicon), words have their case in the training text, also those of a text without
+    /// capitals.
     #[default]
     Lower,
     /// The model reads the text unchanged.
@@ -29,9 +33,12 @@ impl Capitals {
         self,
         text: &'a str,
         tokenizer: &Tokenizer,
+        known: Option<&SourceWords>,
     ) -> Result<Cow<'a, str>, TextError> {
-        if self == Self::Keep || !is_in_capitals(text) {
-            return Ok(text.into());
+        match self {
+            Self::Lower if is_in_capitals(text) => {}
+            Self::Lower => return Ok(known.map_or(text.into(), |known| capitalized(text, known))),
+            Self::Keep => return Ok(text.into()),
         }
         let count = |text: &str| Ok::<_, TextError>(tokenizer.encode(text)?.len());
         let (mut read, mut end) = (String::with_capacity(text.len()), 0);
@@ -39,15 +46,19 @@ impl Capitals {
         let (mut tokens_before, mut tokens_after, ends) = (0, 0, count("")?);
         for range in word_ranges(text, usize::MAX) {
             let word = &text[range.clone()];
-            let lower = lower(word);
+            let written = known.and_then(|known| written(&lower(word), known));
+            // A text in capitals is in none of its cases.
+            let lower = written.as_ref().map_or_else(|| lower(word), Clone::clone);
             let title = title(&lower);
             let [upper_tokens, lower_tokens, title_tokens] =
                 [count(word)?, count(&lower)?, count(&title)?].map(|all| all.saturating_sub(ends));
             // A noun of German and a name have a token of their own with a capital. A sentence begins with
             // one, unless the model knows none.
-            let is_title = match end {
-                0 => title_tokens <= lower_tokens,
-                _ => title_tokens < lower_tokens,
+            let is_title = match (end, known.filter(|_| written.is_some())) {
+                (0, Some(known)) => known.begins_with_capitals(),
+                (0, None) => title_tokens <= lower_tokens,
+                (_, Some(_)) => false,
+                (_, None) => title_tokens < lower_tokens,
             };
             tokens_before += upper_tokens;
             tokens_after += if is_title { title_tokens } else { lower_tokens };
@@ -61,8 +72,50 @@ impl Capitals {
     }
 }
 
+/// Returns a text without capitals with those of the training text; owned if it differs.
+fn capitalized<'a>(text: &'a str, known: &SourceWords) -> Cow<'a, str> {
+    let has_capitals = text.chars().any(char::is_uppercase);
+    if has_capitals || text.chars().filter(|c| c.is_lowercase()).take(SHORTEST).count() < SHORTEST {
+        return text.into();
+    }
+    let mut is_first = known.begins_with_capitals();
+    let read = map_words(text, |word| {
+        let word = known.written(word).unwrap_or(word);
+        if std::mem::take(&mut is_first) { title(word) } else { word.to_owned() }
+    });
+    if read == text { text.into() } else { read.into() }
+}
+
+/// Returns words, in lower case, as the training text has them, also with the `ß` that `SS` is for; `None` if it does not
+/// have all of them.
+fn written(words: &str, known: &SourceWords) -> Option<String> {
+    let mut are_known = true;
+    let written = map_words(words, |word| {
+        let places = word.match_indices("ss").map(|(at, _)| at);
+        let mut others = places.map(|at| format!("{}ß{}", &word[..at], &word[at + "ss".len()..]));
+        let found = known.written(word).map(str::to_owned);
+        let found = found.or_else(|| others.find_map(|it| known.written(&it).map(str::to_owned)));
+        are_known &= found.is_some();
+        found.unwrap_or_default()
+    });
+    are_known.then_some(written)
+}
+
+/// Replaces the words of a text: letters and digits between other characters.
+fn map_words(text: &str, mut map: impl FnMut(&str) -> String) -> String {
+    let mut mapped = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
+        if !word.is_empty() {
+            mapped.push_str(&map(word));
+        }
+        mapped.push_str(&part[word.len()..]);
+    }
+    mapped
+}
+
 /// Whether a text has several letters, all of them capitals.
-fn is_in_capitals(text: &str) -> bool {
+pub(crate) fn is_in_capitals(text: &str) -> bool {
     !text.chars().any(char::is_lowercase)
         && text.chars().filter(|c| c.is_uppercase()).take(SHORTEST).count() == SHORTEST
 }
@@ -102,6 +155,7 @@ mod tests {
     use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers};
 
     use super::*;
+    use crate::LexiconBuilder;
 
     /// A tokenizer with a token for each word of `text`.
     fn tokenizer(text: &str) -> Tokenizer {
@@ -113,16 +167,16 @@ mod tests {
     #[test]
     fn a_text_in_capitals_is_read_in_the_case_with_the_fewest_tokens() {
         let tokenizer = tokenizer("Der große Hund läuft über die Straße.");
-        let read = |text| Capitals::Lower.read(text, &tokenizer).unwrap().into_owned();
+        let read = |text| Capitals::Lower.read(text, &tokenizer, None).unwrap().into_owned();
         assert_eq!(read("DER GROSSE HUND LÄUFT."), "Der grosse Hund läuft.");
         assert_eq!(read("HUND  ÜBER HUND"), "Hund  über Hund");
         for unchanged in ["Der Hund", "DER Hund LÄUFT", "HUN", "123 456", "一二三四"] {
             assert!(matches!(
-                Capitals::Lower.read(unchanged, &tokenizer).unwrap(),
+                Capitals::Lower.read(unchanged, &tokenizer, None).unwrap(),
                 Cow::Borrowed(text) if text == unchanged
             ));
         }
-        let kept = Capitals::Keep.read("DER HUND LÄUFT.", &tokenizer).unwrap();
+        let kept = Capitals::Keep.read("DER HUND LÄUFT.", &tokenizer, None).unwrap();
         assert_eq!(kept, "DER HUND LÄUFT.");
     }
 
@@ -130,8 +184,33 @@ mod tests {
     #[test]
     fn known_capitals_are_kept() {
         let tokenizer = tokenizer("DER HUND LÄUFT. der Hund läuft.");
-        let read = Capitals::Lower.read("DER HUND LÄUFT.", &tokenizer).unwrap();
+        let read = Capitals::Lower.read("DER HUND LÄUFT.", &tokenizer, None).unwrap();
         assert_eq!(read, "DER HUND LÄUFT.");
+    }
+
+    /// Words have the case of the training text, in which `in` begins no sentence.
+    #[test]
+    fn a_lexicon_knows_the_case_of_words() {
+        let mut builder = LexiconBuilder::default();
+        for _ in 0..3 {
+            builder.add("Der große Hund in Rom beißt, nicht!", "");
+        }
+        let tokenizer = tokenizer("Der große Hund in Rom beißt.");
+        let lexicon = builder.finish(&tokenizer).unwrap().unwrap();
+        let read = |text| Capitals::Lower.read(text, &tokenizer, Some(lexicon.source())).unwrap();
+        for (text, expected) in [
+            ("DER GROSSE HUND BEISST IN ROM.", "Der große Hund beißt in Rom."),
+            ("IN ROM BEISST HUND", "In Rom beißt Hund"),
+            ("der große hund in rom.", "Der große Hund in Rom."),
+            ("große katze, nicht?", "Große katze, nicht?"),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        for unchanged in ["der Hund", "hun", "Der hund in rom", "123"] {
+            assert!(matches!(read(unchanged), Cow::Borrowed(_)), "{unchanged}");
+        }
+        let kept = Capitals::Keep.read("der hund", &tokenizer, Some(lexicon.source())).unwrap();
+        assert_eq!(kept, "der hund");
     }
 
     /// `ı` and `I`, `ẞ` and `ß` have other lengths; `ß` and `SS` have the same.

@@ -234,6 +234,14 @@ pub enum InferError {
         problem: String,
     },
 
+    /// A file is not a lexicon, or one of another vocabulary.
+    #[error("`{path}` is not a lexicon of this model: {problem}")]
+    Lexicon {
+        /// The file.
+        path: PathBuf,
+        /// The value found and the value expected.
+        problem: String,
+    },
     /// The file is not a vocabulary shortlist, or is damaged.
     #[error("`{path}` is not a vocabulary shortlist: {problem}")]
     Shortlist {
@@ -306,9 +314,9 @@ pub enum InferError {
     #[error("the model is not calibrated, so it has no confidence")]
     NotCalibrated,
 
-    /// The calibration of a bundle in one file cannot be changed.
+    /// A bundle in one file cannot be changed.
     #[error("`{path}` is one file, which is not changed")]
-    ArchiveCalibration {
+    ArchiveIsFixed {
         /// The file.
         path: PathBuf,
     },
@@ -462,6 +470,9 @@ impl InferError {
             Self::OtherVocabulary { .. } => Some(
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),
+            Self::Lexicon { .. } => {
+                Some("`LexiconBuilder` makes a lexicon; `Lexicon::save` writes it")
+            }
             Self::Shortlist { .. } | Self::ShortlistVocabulary { .. } => Some(
                 "`ShortlistBuilder` makes a shortlist with a model; `Shortlist::save` writes it",
             ),
@@ -489,9 +500,9 @@ impl InferError {
             Self::NotCalibrated => Some(
                 "`translate calibrate --model DIR --source FILE --reference FILE` calibrates a bundle",
             ),
-            Self::ArchiveCalibration { .. } => {
-                Some("calibrate the folder, and write the file again with `translate pack`")
-            }
+            Self::ArchiveIsFixed { .. } => Some(
+                "change the folder of the bundle, and write the file again with `translate pack`",
+            ),
             Self::Text(error) => error.hint(),
             _ => None,
         }

@@ -33,6 +33,7 @@ pub mod confidence;
 pub mod fill_mask;
 pub mod generator;
 pub mod glossary;
+pub mod lexicon;
 pub mod mbr;
 pub mod rerank;
 pub mod search;
@@ -87,13 +88,15 @@ pub use fill_mask::{FillMask, Filled, MaskToken};
 pub use generator::{Continuation, Generator, Prompt, ScoredText, TextScore};
 pub use glossary::{Glossary, GlossaryFormat, GlossaryLanguages, Term, TermAccuracy, TermCount};
 pub use inside::Inside;
+pub use lexicon::{Lexicon, LexiconBuilder};
 pub use mbr::{Mbr, PseudoReferences};
 pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
 pub use pool::{Failure, Observer, Pool, Priority};
 pub use precision::Precision;
 pub use search::{
-    EarlyStopping, Engine, GlossaryUse, Hypothesis, LengthNorm, Request, Sampling, SearchOptions,
+    EarlyStopping, Engine, GlossaryUse, Hypothesis, LengthNorm, LexiconUse, Request, Sampling,
+    SearchOptions,
 };
 pub use shortlist::{Shortlist, ShortlistBuilder, ShortlistOptions};
 pub use task::{ModelTask, TaskKind};

@@ -11,6 +11,7 @@ use crate::{
     bundle::{Bundle, LanguagePlacement, Languages},
     capitals::Capitals,
     error::InferError,
+    lexicon::Lexicon,
     tokens::{Limit, Tokens, encode_prefix, encode_truncated, encode_whole, readable},
 };
 
@@ -24,6 +25,8 @@ pub struct PairTokenizer {
     max_len: usize,
     languages: Option<Selection>,
     capitals: Capitals,
+    /// Words of the training text, which say how words are written.
+    lexicon: Option<Arc<Lexicon>>,
     context: Sentences,
 }
 
@@ -69,8 +72,9 @@ pub(crate) struct SourceText<'a> {
 impl PairTokenizer {
     /// Creates the tokenizers of `bundle`, with its default languages.
     pub fn new(bundle: &Bundle) -> Self {
-        let Bundle { tokenizers, config, languages, context, .. } = bundle;
-        Self::of(tokenizers.clone(), config.max_len, languages.clone()).trained_with(*context)
+        let Bundle { tokenizers, config, languages, context, lexicon, .. } = bundle;
+        let texts = Self::of(tokenizers.clone(), config.max_len, languages.clone());
+        texts.trained_with(*context).with_lexicon(lexicon.clone())
     }
 
     /// Creates the tokenizers of a model that reads `max_len` tokens.
@@ -94,6 +98,7 @@ impl PairTokenizer {
             max_len,
             languages: selection,
             capitals: Capitals::default(),
+            lexicon: None,
             context: Sentences::default(),
         }
     }
@@ -101,6 +106,15 @@ impl PairTokenizer {
     /// Sets the number of sentences of context that the model was trained with, and reads by default.
     pub(crate) fn trained_with(self, context: usize) -> Self {
         Self { context: Sentences { trained: context, read: context }, ..self }
+    }
+
+    pub(crate) fn with_lexicon(self, lexicon: Option<Arc<Lexicon>>) -> Self {
+        Self { lexicon, ..self }
+    }
+
+    /// Words of the training text.
+    pub(crate) fn lexicon(&self) -> Option<&Lexicon> {
+        self.lexicon.as_deref()
     }
 
     /// Sets the maximum number of sentences before a source that the model reads with it.
@@ -326,9 +340,10 @@ impl PairTokenizer {
         readable(text, self.max_len)
     }
 
-    /// Returns a source in the case that the model reads; owned if its capitals are lowered.
+    /// Returns a source in the case that the model reads; owned if it differs.
     pub(crate) fn cased<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
-        Ok(self.capitals.read(text, &self.tokenizers.source)?)
+        let words = self.lexicon().map(Lexicon::source);
+        Ok(self.capitals.read(text, &self.tokenizers.source, words)?)
     }
 
     /// Decodes target ids without tokens of languages.

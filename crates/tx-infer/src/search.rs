@@ -35,7 +35,7 @@ pub use engine::Engine;
 pub(crate) use engine::{Member, NOT_SINGLE};
 pub use hypothesis::Hypothesis;
 pub(crate) use options::alignment_layer;
-pub use options::{EarlyStopping, GlossaryUse, LengthNorm, Sampling, SearchOptions};
+pub use options::{EarlyStopping, GlossaryUse, LengthNorm, LexiconUse, Sampling, SearchOptions};
 pub use request::Request;
 pub use start::start_id;
 

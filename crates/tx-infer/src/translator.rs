@@ -23,6 +23,7 @@ use crate::{
     confidence::Calibration,
     error::InferError,
     glossary::{FoundTerms, Glossary, Terms},
+    lexicon::WordRestriction,
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     pool::{Failure, InOrder, Placement, Priority},
@@ -72,7 +73,7 @@ struct Model {
     mbr: Option<Mbr>,
     calibration: Option<Calibration>,
     glossary: Option<Terms>,
-    /// Table of the target vocabulary for glossaries.
+    /// Table of the target vocabulary for constraints.
     words: Arc<OnceLock<Arc<WordTable>>>,
     /// Language of texts that are divided into sentences.
     text_language: Option<String>,
@@ -160,10 +161,13 @@ impl Translator {
     /// one group.
     pub fn with_glossary(self, glossary: impl Into<Arc<Glossary>>) -> Self {
         let model = Arc::unwrap_or_clone(self.runner.model);
-        let table = || Arc::new(WordTable::of(&model.texts.tokenizers().target));
-        let terms = Terms::new(glossary.into(), model.words.get_or_init(table).clone());
-        let model = Model { glossary: Some(terms), ..model };
+        let model = Model { glossary: Some(Terms::new(glossary.into())), ..model };
         Self { runner: Runner { model: model.into(), ..self.runner } }
+    }
+
+    /// Returns `true` if the bundle has a [lexicon](crate::lexicon).
+    pub fn has_lexicon(&self) -> bool {
+        self.texts().lexicon().is_some()
     }
 
     /// Calibration of the bundle.
@@ -381,8 +385,13 @@ impl Model {
     /// Terms of the glossary in a source; `None` without a glossary, and if there are none.
     fn terms(&self, source: &str) -> Result<Option<FoundTerms>, InferError> {
         let Some(glossary) = &self.glossary else { return Ok(None) };
-        let found = glossary.find(source, &self.texts.tokenizers().target, self.config.max_len)?;
+        let found = glossary.find(source, &self.texts.tokenizers().target)?;
         Ok(Some(found).filter(|found| !found.is_empty()))
+    }
+
+    /// Table of the target vocabulary.
+    fn words(&self) -> &Arc<WordTable> {
+        self.words.get_or_init(|| WordTable::of(&self.texts.tokenizers().target).into())
     }
 
     /// Language whose abbreviations divide text into sentences.
@@ -397,15 +406,21 @@ impl TaskModel for Model {
     fn new(weights: Weights<PackedTransformer>, parts: Parts<'_>) -> Self {
         let Parts { config, tokenizers, languages, context, search, .. } = parts;
         let texts = PairTokenizer::of(tokenizers.clone(), config.max_len, languages.cloned());
+        let words: Arc<OnceLock<Arc<WordTable>>> = Arc::default();
+        let mut engine = parts.engine(weights);
+        if let Some(lexicon) = parts.lexicon {
+            let words = words.get_or_init(|| WordTable::of(&tokenizers.target).into()).clone();
+            engine = engine.with_lexicon(WordRestriction::new(lexicon.clone(), words));
+        }
         Self {
             config: config.clone(),
-            engine: parts.engine(weights).into(),
-            texts: texts.trained_with(context),
+            engine: engine.into(),
+            texts: texts.trained_with(context).with_lexicon(parts.lexicon.cloned()),
             options: search.cloned().unwrap_or_default(),
             mbr: None,
             calibration: parts.calibration,
             glossary: None,
-            words: Arc::default(),
+            words,
             text_language: paragraphs::text_language(parts),
         }
     }

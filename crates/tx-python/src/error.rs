@@ -99,6 +99,7 @@ impl IntoException for InferError {
             | Self::Model(_)
             | Self::Weights { .. }
             | Self::NotFiniteWeight { .. }
+            | Self::Lexicon { .. }
             | Self::Shortlist { .. } => Class::Model,
             _ => Class::Other,
         };

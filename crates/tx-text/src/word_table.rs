@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tokenizers::ModelWrapper;
 
-use crate::{special::SpecialTokens, tokenizer::Tokenizer};
+use crate::{spacing::is_unspaced, special::SpecialTokens, tokenizer::Tokenizer};
 
 /// Marks of the start of a word: `▁`, or `Ġ` in byte-level vocabularies.
 const WORD_STARTS: [char; 2] = ['▁', SPACE_BYTE];
@@ -38,6 +38,8 @@ enum Role {
 #[derive(Debug, Clone)]
 pub struct WordTable {
     roles: Vec<Role>,
+    /// Whether each token consists of letters of a script with spaces.
+    letters: Vec<bool>,
 }
 
 impl WordTable {
@@ -52,12 +54,24 @@ impl WordTable {
             Some(token) if id as usize >= special.count() => units.role(&token),
             _ => Role::Special,
         };
-        Self { roles: (0..tokenizer.vocab_size() as u32).map(role).collect() }
+        let ids = 0..tokenizer.vocab_size() as u32;
+        let are_letters = |id| tokenizer.token(id).is_some_and(|token| units.are_letters(&token));
+        Self { roles: ids.clone().map(role).collect(), letters: ids.map(are_letters).collect() }
     }
 
     /// Returns `true` if a token continues the word of the token before it.
     pub fn continues(&self, id: u32) -> bool {
         self.roles.get(id as usize) == Some(&Role::Inside)
+    }
+
+    /// Returns `true` if a token has the mark of the start of a word, or is a whole word.
+    pub fn starts(&self, id: u32) -> bool {
+        self.roles.get(id as usize) == Some(&Role::Start)
+    }
+
+    /// Returns `true` if a token consists of letters of a script with spaces, besides marks.
+    pub fn is_letters(&self, id: u32) -> bool {
+        self.letters.get(id as usize).copied().unwrap_or(false)
     }
 
     /// Ranges of `ids` that are words, in order. Special tokens are in no range.
@@ -115,6 +129,24 @@ impl Units {
             }
             ModelWrapper::BPE(_) | ModelWrapper::Unigram(_) => Self::MarkedStarts { are_bytes },
         }
+    }
+
+    /// Whether a token without its marks consists of letters of a script with spaces. Letters that a byte-level vocabulary
+    /// writes as several characters do not count.
+    fn are_letters(&self, token: &str) -> bool {
+        let (text, are_bytes) = match self {
+            Self::Words => (token, false),
+            Self::Characters { are_bytes } => (token, *are_bytes),
+            Self::MarkedStarts { are_bytes } => {
+                (token.strip_prefix(WORD_STARTS).unwrap_or(token), *are_bytes)
+            }
+            Self::MarkedContinuations(prefix) => {
+                (token.strip_prefix(prefix.as_str()).unwrap_or(token), false)
+            }
+        };
+        let is_letter =
+            |c: char| c.is_alphabetic() && !is_unspaced(c) && !(are_bytes && !c.is_ascii());
+        !text.is_empty() && text.chars().all(is_letter)
     }
 
     fn role(&self, token: &str) -> Role {

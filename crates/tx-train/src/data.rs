@@ -8,6 +8,7 @@ mod prepared;
 
 mod encode;
 mod language_tokens;
+mod lexicon;
 mod validation;
 mod vocabulary;
 

@@ -50,15 +50,15 @@ pub trait Task: Send + 'static {
     /// Returns the parts of the run's bundle besides the model.
     fn bundle(&self) -> &BundleParts;
 
-    /// Completes the bundle of the best model in the folder `run` at the end of a run. Returns a line
-    /// for the log, if something was done.
+    /// Completes the bundle of the best model in the folder `run` at the end of a run. Returns lines
+    /// for the log.
     ///
     /// # Errors
     ///
     /// [`TrainError::Interrupted`] once `stop` is set; otherwise as the task documents.
-    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Option<String>, TrainError> {
+    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Vec<String>, TrainError> {
         let _ = (run, stop);
-        Ok(None)
+        Ok(Vec::new())
     }
 }
 

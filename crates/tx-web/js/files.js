@@ -8,6 +8,8 @@ const isNode = typeof process === "object" && !!process.versions?.node;
 const NAMES = ["config.toml", "provenance.toml", "model.safetensors"];
 const TOKENIZERS = ["source.tokenizer.json", "target.tokenizer.json"];
 const TOKENIZER = ["tokenizer.json"];
+/** Words of the training text, which the search of some bundles for translation uses. */
+const LEXICON = ["lexicon.json"];
 
 /**
  * Returns the bytes of a bundle in one file, or an object of file names and bytes. See `load` for the
@@ -30,7 +32,7 @@ export async function files(source, onProgress = () => {}) {
 /** Files that a user has chosen or dropped: one archive, or the files of a folder. */
 async function ofFiles(chosen) {
   if (chosen.length === 1) return await ofBlob(chosen[0]);
-  const known = [...NAMES, ...TOKENIZERS, ...TOKENIZER];
+  const known = [...NAMES, ...TOKENIZERS, ...TOKENIZER, ...LEXICON];
   const found = chosen.filter((file) => known.includes(file.name));
   return Object.fromEntries(await Promise.all(found.map(async (it) => [it.name, await ofBlob(it)])));
 }
@@ -53,8 +55,14 @@ async function ofAddress(address, onProgress) {
   if (isLocal ? await isFile(address) : !address.endsWith("/")) return await get(address);
   const folder = address.replace(/\/?$/, "/");
   const config = await get(`${folder}config.toml`);
-  const isOfPairs = !/^task = "(?!translate")/m.test(new TextDecoder().decode(config));
-  const names = [...NAMES, ...(isOfPairs ? TOKENIZERS : TOKENIZER)].slice(1);
+  const text = new TextDecoder().decode(config);
+  const isOfPairs = !/^task = "(?!translate")/m.test(text);
+  const hasLexicon = /^lexicon = "(?!off")/m.test(text);
+  const names = [
+    ...NAMES.slice(1),
+    ...(isOfPairs ? TOKENIZERS : TOKENIZER),
+    ...(hasLexicon ? LEXICON : []),
+  ];
   const entries = names.map(async (name) => [name, await get(folder + name)]);
   return Object.fromEntries([["config.toml", config], ...(await Promise.all(entries))]);
 }

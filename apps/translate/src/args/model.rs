@@ -350,6 +350,10 @@ impl TranslatorArgs {
             }
             None => translator,
         };
+        if self.search.lexicon.is_some() && !translator.has_lexicon() {
+            let problem = "`--lexicon` needs a bundle with a lexicon".into();
+            return Err(InferError::Search { problems: vec![problem] });
+        }
         let capitals = if self.keep_capitals { Capitals::Keep } else { Capitals::Lower };
         let translator = translator.with_capitals(capitals);
         Ok(translator.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))

@@ -6,7 +6,7 @@ use std::num::NonZero;
 
 use clap::{Args, ValueEnum};
 use tx_infer::{
-    EarlyStopping, GlossaryUse, LengthNorm, Sampling, SearchOptions, mbr::DEFAULT_SCALE,
+    EarlyStopping, GlossaryUse, LengthNorm, LexiconUse, Sampling, SearchOptions, mbr::DEFAULT_SCALE,
 };
 
 use super::mbr::UtilityName;
@@ -214,6 +214,10 @@ pub struct SearchArgs {
     #[arg(long, value_enum, value_name = "USE")]
     pub glossary_use: Option<Glossary>,
 
+    /// Use of the lexicon of the bundle [default: that of the bundle]
+    #[arg(long, value_enum, value_name = "USE")]
+    pub lexicon: Option<Lexicon>,
+
     /// Decoder layer, from 1, whose attention --replace-unk and --coverage-penalty use [default:
     /// that of the bundle]
     #[arg(long, value_name = "N")]
@@ -344,6 +348,30 @@ impl From<Glossary> for GlossaryUse {
             Glossary::Constrain => Self::Constrain,
             Glossary::Inline => Self::Inline,
             Glossary::Both => Self::Both,
+        }
+    }
+}
+
+/// Use of a lexicon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Lexicon {
+    /// None: translations have any words
+    Off,
+    /// Translations have words of the training text, and new ones of the source
+    Words,
+    /// New names and numbers are copied; needs a beam
+    Names,
+    /// Both
+    Both,
+}
+
+impl From<Lexicon> for LexiconUse {
+    fn from(given: Lexicon) -> Self {
+        match given {
+            Lexicon::Off => Self::Off,
+            Lexicon::Words => Self::Words,
+            Lexicon::Names => Self::Names,
+            Lexicon::Both => Self::Both,
         }
     }
 }

@@ -15,9 +15,10 @@ use super::{
 use crate::{
     error::InferError,
     file::{persist, temporary_beside},
+    lexicon::LEXICON,
 };
 
-/// Maximum number of entries of an archive, of which a bundle has at most five.
+/// Maximum number of entries of an archive, of which a bundle has at most six.
 const MAX_ENTRIES: usize = 1 << 10;
 
 /// Files of a bundle in one file, or in memory.
@@ -92,7 +93,8 @@ pub fn archive(from: &Path, to: &Path) -> Result<(), InferError> {
     let files = Files::open(from)?;
     let Headers { task, .. } = Headers::read(&files, QuantizedWeights::Mapped)?;
     // The weights are last, as they are written into a folder.
-    let names = [&[CONFIG], tokenizer_files(task.kind()), &[PROVENANCE, WEIGHTS]].concat();
+    let lexicon: &[&str] = if files.contains(LEXICON) { &[LEXICON] } else { &[] };
+    let names = [&[CONFIG], tokenizer_files(task.kind()), lexicon, &[PROVENANCE, WEIGHTS]].concat();
     let contents = names.into_iter().map(|name| Ok((name, files.bytes(name)?)));
     let contents = contents.collect::<Result<Vec<_>, InferError>>()?;
     write(to, &contents).map_err(|source| InferError::Write { path: to.into(), source })

@@ -82,6 +82,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             context: self.context,
             search: self.search.as_ref(),
             calibration: None,
+            lexicon: None,
             provenance: &self.provenance,
         }
     }

@@ -98,6 +98,7 @@ impl NewBundle<'_> {
             context: self.context,
             search: self.search.as_ref(),
             calibration: None,
+            lexicon: None,
             provenance: &self.provenance,
         }
     }

@@ -1,6 +1,6 @@
 //! Parts of a bundle besides its weights, and the files that they are written to.
 
-use std::{fs, io, ops::Range, path::Path};
+use std::{fs, io, ops::Range, path::Path, sync::Arc};
 
 use tx_model::ModelConfig;
 use tx_text::Tokenizers;
@@ -16,6 +16,7 @@ use crate::{
     confidence::Calibration,
     error::InferError,
     file::write_whole,
+    lexicon::Lexicon,
     search::{SearchOptions, alignment_layer},
     task::ModelTask,
 };
@@ -30,6 +31,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) context: usize,
     pub(crate) search: Option<&'a SearchOptions>,
     pub(crate) calibration: Option<Calibration>,
+    pub(crate) lexicon: Option<&'a Arc<Lexicon>>,
     pub(crate) provenance: &'a toml::Table,
 }
 

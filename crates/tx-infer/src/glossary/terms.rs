@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use tx_text::{
-    Tokenizer, WordTable,
+    Tokenizer,
     spacing::is_unspaced,
     special::{BOS, EOS, UNK},
     terminology::with_terms,
@@ -13,21 +13,20 @@ use super::{Glossary, Term, term::occurrences};
 use crate::{
     capitals::title,
     error::InferError,
-    search::{Constraint, Constraints, Form, MAX_CONSTRAINTS},
+    search::{Constraint, Form, MAX_CONSTRAINTS},
 };
 
 /// Glossary of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     glossary: Arc<Glossary>,
-    words: Arc<WordTable>,
 }
 
 /// Terms in a text.
 pub(crate) struct FoundTerms {
     terms: Vec<FoundTerm>,
-    /// Constraints on the translation; `None` if the vocabulary has no tokens for them.
-    pub(crate) constraints: Option<Constraints>,
+    /// Constraints on the translation, without those for which the vocabulary has no tokens.
+    pub(crate) constraints: Vec<Constraint>,
 }
 
 struct FoundTerm {
@@ -40,23 +39,16 @@ struct FoundTerm {
 }
 
 impl Terms {
-    /// Prepares a glossary for translations into a vocabulary with the table `words`.
-    pub(crate) fn new(glossary: Arc<Glossary>, words: Arc<WordTable>) -> Self {
-        Self { glossary, words }
+    pub(crate) fn new(glossary: Arc<Glossary>) -> Self {
+        Self { glossary }
     }
 
-    /// Finds the first terms in a text, at most [`MAX_CONSTRAINTS`]. `tokenizer` is that of the target, which has at most
-    /// `max_len` tokens.
+    /// Finds the first terms in a text, at most [`MAX_CONSTRAINTS`]. `tokenizer` is that of the target.
     ///
     /// # Errors
     ///
     /// If a translation cannot be tokenized.
-    pub(crate) fn find(
-        &self,
-        text: &str,
-        tokenizer: &Tokenizer,
-        max_len: usize,
-    ) -> Result<FoundTerms, InferError> {
+    pub(crate) fn find(&self, text: &str, tokenizer: &Tokenizer) -> Result<FoundTerms, InferError> {
         let (mut terms, mut constraints) = (Vec::new(), Vec::new());
         for (range, entry) in self.glossary.find(text).into_iter().take(MAX_CONSTRAINTS) {
             let mut forms = Vec::new();
@@ -69,10 +61,6 @@ impl Terms {
             let (source, targets) = (text[range.clone()].to_owned(), entry.targets.clone());
             terms.push(FoundTerm { range, source, targets });
         }
-        // The token of a language and `<eos>` are in each target.
-        let room = max_len.saturating_sub(2);
-        let constraints = (!constraints.is_empty())
-            .then(|| Constraints::new(constraints, room, Arc::clone(&self.words)));
         Ok(FoundTerms { terms, constraints })
     }
 }
@@ -80,6 +68,11 @@ impl Terms {
 impl FoundTerms {
     pub(crate) fn is_empty(&self) -> bool {
         self.terms.is_empty()
+    }
+
+    /// Whether a term of the text has a word.
+    pub(crate) fn contains(&self, word: &str) -> bool {
+        self.terms.iter().any(|term| term.source.contains(word))
     }
 
     /// Writes the first translation of each term behind it. `text` is that in which the terms were found, in any
@@ -104,7 +97,7 @@ impl FoundTerms {
 
 /// Returns the tokens of a translation within a target and at its beginning, where it may have a capital. Forms
 /// with tokens that the vocabulary lacks are omitted.
-fn forms_of(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Form>, InferError> {
+pub(crate) fn forms_of(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Form>, InferError> {
     // The text after another, which is removed.
     let context = if text.starts_with(is_unspaced) { "。" } else { "a " };
     let before = text_ids(context, tokenizer)?;
@@ -173,13 +166,13 @@ mod tests {
         let tokenizer = tokenizer(TokenizerKind::Word, "a hot dog");
         assert_eq!(forms_of("cold dog", &tokenizer).unwrap(), []);
         let glossary = Glossary::new([("Hund", "cat"), ("Maus", "dog")]).unwrap();
-        let terms = Terms::new(glossary.into(), WordTable::of(&tokenizer).into());
-        let found = terms.find("Hund", &tokenizer, 99).unwrap();
-        assert!(found.constraints.is_none());
+        let terms = Terms::new(glossary.into());
+        let found = terms.find("Hund", &tokenizer).unwrap();
+        assert!(found.constraints.is_empty());
         let term =
             |target: &str, is_used| Term { source: "Hund".into(), target: target.into(), is_used };
         assert_eq!(found.used_in("hot dog"), [term("cat", false)]);
         assert_eq!(found.used_in("A Cat."), [term("cat", true)]);
-        assert!(terms.find("Maus", &tokenizer, 99).unwrap().constraints.is_some());
+        assert_eq!(terms.find("Maus", &tokenizer).unwrap().constraints.len(), 1);
     }
 }

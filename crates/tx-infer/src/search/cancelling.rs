@@ -88,7 +88,13 @@ fn search(
         Request { cancellation, ..Request::new(&[EOS], sentence as u64) }
     });
     let requests: Vec<Request<'_>> = requests.collect();
-    let model = ModelLimits { start: BOS, padding: 0..0, limits: Limits::Source, max_len: 100 };
+    let model = ModelLimits {
+        start: BOS,
+        padding: 0..0,
+        limits: Limits::Source,
+        max_len: 100,
+        lexicon: None,
+    };
     let state = SearchState::new(Box::new(decoder), &requests, model, options, &never);
     let found = match options.rows_are_independent() {
         true => greedy::search(state, &mut |_| {}),

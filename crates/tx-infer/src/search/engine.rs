@@ -22,8 +22,8 @@ use super::{
 #[cfg(feature = "burn")]
 use crate::device::Device;
 use crate::{
-    cancellation::Cancellation, error::InferError, pool::Placement, shortlist::Shortlist,
-    weights::Weights,
+    cancellation::Cancellation, error::InferError, lexicon::WordRestriction, pool::Placement,
+    shortlist::Shortlist, weights::Weights,
 };
 
 /// Message for engines that compute without a single packed model for translation.
@@ -46,6 +46,8 @@ pub struct Engine {
     max_len: usize,
     /// Candidates for the targets of a search.
     shortlist: Option<Arc<Shortlist>>,
+    /// Restriction of targets to the words of a lexicon.
+    lexicon: Option<WordRestriction>,
     /// Parts of the model that are turned off.
     ablations: Vec<Ablation>,
 }
@@ -95,7 +97,15 @@ impl Engine {
 
     pub(crate) fn of(model: impl Into<Member>, max_len: usize) -> Self {
         let (members, starts) = (vec![model.into()], vec![BOS]);
-        Self { members, starts, padding: 0..0, max_len, shortlist: None, ablations: Vec::new() }
+        Self {
+            members,
+            starts,
+            padding: 0..0,
+            max_len,
+            shortlist: None,
+            lexicon: None,
+            ablations: Vec::new(),
+        }
     }
 
     /// Starts the decoder with another input (default: `<bos>`).
@@ -156,6 +166,12 @@ impl Engine {
                 Some("`shortlist` needs a source, which a language model does not have".into())
             }
         }
+    }
+
+    /// Restricts targets to the words of a lexicon in searches with [`LexiconUse::Words`](super::LexiconUse::Words) or
+    /// [`LexiconUse::Both`](super::LexiconUse::Both).
+    pub(crate) fn with_lexicon(self, lexicon: WordRestriction) -> Self {
+        Self { lexicon: Some(lexicon), ..self }
     }
 
     /// Turns parts of the model off in searches, to see what they contribute.
@@ -444,7 +460,8 @@ impl Engine {
         let decoder = self.decoder(&sources, layer, records, self.candidates(requests));
         let (padding, max_len) = (self.padding.clone(), self.max_len);
         let limits = if self.has_source() { Limits::Source } else { Limits::Prefix };
-        let model = ModelLimits { start: self.start(), padding, limits, max_len };
+        let lexicon = self.lexicon.as_ref().filter(|_| options.lexicon.restricts());
+        let model = ModelLimits { start: self.start(), padding, limits, max_len, lexicon };
         SearchState::new(decoder, requests, model, options, cancellation)
     }
 

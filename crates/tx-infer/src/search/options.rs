@@ -70,6 +70,9 @@ pub struct SearchOptions {
     /// Use of a [glossary](crate::Translator::with_glossary). Training with `data.noise.terms` records
     /// [`Inline`](GlossaryUse::Inline) in the options of a bundle.
     pub glossary: GlossaryUse,
+    /// Use of the [lexicon](crate::lexicon) of a bundle; no effect if it has none. Training records
+    /// [`Both`](LexiconUse::Both) with `data.lexicon`.
+    pub lexicon: LexiconUse,
     /// Decoder layer, from 1, whose cross-attention, averaged over its heads, is used for coverage
     /// and unknown words. `None` selects [that of the bundle](crate::Bundle::alignment_layer). Guided
     /// alignment records its layer here, in the options of a bundle.
@@ -144,6 +147,40 @@ impl GlossaryUse {
     }
 }
 
+/// Use of the lexicon of a bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LexiconUse {
+    /// None: a target has any words.
+    #[default]
+    Off,
+    /// A target has words of the training text, and new ones of the source. Samples have any words.
+    Words,
+    /// New names and numbers are copied, in beam search without groups.
+    Names,
+    /// Both.
+    Both,
+}
+
+impl LexiconUse {
+    /// Returns `true` if the words of a target are restricted.
+    pub fn restricts(self) -> bool {
+        match self {
+            Self::Words | Self::Both => true,
+            Self::Off | Self::Names => false,
+        }
+    }
+
+    /// Returns `true` if names are copied.
+    pub fn copies_names(self) -> bool {
+        match self {
+            Self::Names | Self::Both => true,
+            Self::Off | Self::Words => false,
+        }
+    }
+}
+
 /// Options of sampling, applied in the order `temperature`, `top_k`, `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -194,6 +231,7 @@ impl Default for SearchOptions {
             renormalize: false,
             replace_unknown: false,
             glossary: GlossaryUse::Constrain,
+            lexicon: LexiconUse::Off,
             attention_layer: None,
         }
     }
@@ -340,6 +378,7 @@ impl SearchOptions {
             ("min_len_ratio", self.min_len_ratio != default.min_len_ratio),
             ("replace_unknown", self.replace_unknown != default.replace_unknown),
             ("attention_layer", self.attention_layer != default.attention_layer),
+            ("lexicon", self.lexicon != default.lexicon),
         ];
         for (key, _) in given.into_iter().filter(|(_, given)| *given) {
             problems.push(format!("`{key}` needs a source, which a language model does not have"));

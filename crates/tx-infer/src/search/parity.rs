@@ -77,7 +77,13 @@ fn search_request(
     assert_eq!(options.problems(), [""; 0]);
     let decoder = Box::new(Table { logits, rows: vec![Vec::new()] });
     let never = Cancellation::new();
-    let model = ModelLimits { start: BOS, padding: 0..0, limits: Limits::Source, max_len: 100 };
+    let model = ModelLimits {
+        start: BOS,
+        padding: 0..0,
+        limits: Limits::Source,
+        max_len: 100,
+        lexicon: None,
+    };
     let state = SearchState::new(decoder, &[request], model, options, &never);
     let found = if options.rows_are_independent() {
         greedy::search(state, &mut |_| {})

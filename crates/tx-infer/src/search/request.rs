@@ -20,6 +20,9 @@ pub struct Request<'a> {
     pub prefix: &'a [u32],
     /// Texts that the target contains. Beam search meets them; greedy search and samples do not.
     pub constraints: Option<&'a Constraints>,
+    /// Words as token ids that the target may have besides those of a [lexicon](crate::lexicon), such as names of the
+    /// source. `None` allows all words.
+    pub words: Option<&'a [Vec<u32>]>,
     /// Number of the sentence. Samples depend on it and on the seed.
     pub number: u64,
     /// Cancellation of this request alone. Once it is set, the request leaves the batch before the

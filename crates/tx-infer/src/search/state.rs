@@ -14,7 +14,10 @@ use super::{
     request::Request,
     scores::{best_of_row, longest_run, looping, penalize, repeating, suppress},
 };
-use crate::{cancellation::Cancellation, error::InferError};
+use crate::{cancellation::Cancellation, error::InferError, lexicon::WordRestriction};
+
+/// Number of the likeliest tokens that can make words which are not in the lexicon before others are left out.
+const OTHER_WORDS: usize = 16;
 
 /// A batch whose sources are encoded.
 pub(super) struct SearchState<'a> {
@@ -25,6 +28,8 @@ pub(super) struct SearchState<'a> {
     pub(super) start: u32,
     /// Ids that are suppressed in all rows.
     suppressed: Vec<u32>,
+    /// Restriction of targets to the words of a lexicon.
+    lexicon: Option<&'a WordRestriction>,
     cancellation: &'a Cancellation,
 }
 
@@ -38,7 +43,7 @@ pub(super) enum Limits {
 }
 
 /// Properties of a model that its search depends on.
-pub(super) struct ModelLimits {
+pub(super) struct ModelLimits<'a> {
     /// First input of the decoder.
     pub(super) start: u32,
     /// Ids that only pad the vocabulary.
@@ -46,6 +51,8 @@ pub(super) struct ModelLimits {
     pub(super) limits: Limits,
     /// Maximum length of a sequence in tokens.
     pub(super) max_len: usize,
+    /// Restriction of targets to the words of a lexicon.
+    pub(super) lexicon: Option<&'a WordRestriction>,
 }
 
 /// Constraints on the target of one sentence.
@@ -62,6 +69,8 @@ pub(super) struct Sentence<'a> {
     prefix: &'a [u32],
     /// Texts that the target must contain, in beam search.
     pub(super) constraints: Option<&'a Constraints>,
+    /// Words that the target may have besides those of the lexicon; `None` allows all.
+    words: Option<&'a [Vec<u32>]>,
     pub(super) number: u64,
     /// Cancellation of this sentence alone.
     cancellation: Option<&'a Cancellation>,
@@ -110,17 +119,18 @@ impl<'a> SearchState<'a> {
     pub(super) fn new(
         decoder: Box<dyn IncrementalDecoder + 'a>,
         requests: &[Request<'a>],
-        model: ModelLimits,
+        model: ModelLimits<'a>,
         options: &'a SearchOptions,
         cancellation: &'a Cancellation,
     ) -> Self {
-        let ModelLimits { start, padding, limits, max_len } = model;
+        let ModelLimits { start, padding, limits, max_len, lexicon } = model;
         let sentence = |&Request {
                             source,
                             context,
                             forced_first,
                             prefix,
                             constraints,
+                            words,
                             number,
                             cancellation,
                         }: &Request<'a>| {
@@ -143,6 +153,7 @@ impl<'a> SearchState<'a> {
                 forced_first,
                 prefix,
                 constraints,
+                words,
                 number,
                 cancellation,
                 is_cancelled: false,
@@ -158,6 +169,7 @@ impl<'a> SearchState<'a> {
             sentences: requests.iter().map(sentence).collect(),
             start,
             suppressed: suppressed.collect(),
+            lexicon,
             cancellation,
         }
     }
@@ -180,12 +192,15 @@ impl<'a> SearchState<'a> {
         count: usize,
         target: impl Fn(usize) -> PartialTarget<'r>,
     ) -> Result<Vec<Vec<Next>>, InferError> {
+        let others = if self.lexicon.is_some() { OTHER_WORDS } else { 0 };
         if self.needs_all_scores(len) {
             let scores = self.log_probs(tokens, len, &target)?;
             let width = scores.len() / tokens.len().max(1);
             let rows = scores.chunks_exact(width.max(1)).enumerate();
             let next = rows.map(|(index, row)| {
-                let mut next = best_of_row(row, count);
+                let mut next = best_of_row(row, count + others);
+                self.keep_words(&mut next, target(index), len);
+                next.truncate(count);
                 for token in self.required(target(index)) {
                     let log_probability = row[token as usize];
                     let is_new = next.iter().all(|(other, _)| *other != token);
@@ -202,16 +217,31 @@ impl<'a> SearchState<'a> {
         // requested.
         let suppressed: Vec<Vec<u32>> =
             (0..tokens.len()).map(|index| self.suppressed_in(target(index), len)).collect();
-        let more = suppressed.iter().map(Vec::len).max().unwrap_or(0);
+        let more = suppressed.iter().map(Vec::len).max().unwrap_or(0) + others;
         let mut next = self.decoder.step(tokens, &self.suppressed, count + more);
         for (index, (next, suppressed)) in next.iter_mut().zip(&suppressed).enumerate() {
             if next.iter().any(|(_, log_probability)| log_probability.is_nan()) {
                 return Err(self.not_finite(target(index)));
             }
             next.retain(|(token, _)| !suppressed.contains(token));
+            self.keep_words(next, target(index), len);
             next.truncate(count);
         }
         Ok(next)
+    }
+
+    /// Removes the tokens that would make a word that is not in the lexicon, unless no other is left.
+    fn keep_words(&self, next: &mut Vec<Next>, target: PartialTarget<'_>, len: usize) {
+        let sentence = &self.sentences[target.sentence];
+        let Some((lexicon, words)) = self.lexicon.zip(sentence.words) else { return };
+        if sentence.given(len, self.options.force_eos).is_some() {
+            return;
+        }
+        let open = lexicon.open_word(&target.partial.ids, words);
+        let is_kept = |(token, _): &Next| lexicon.allows(&open, *token, words);
+        if next.iter().any(is_kept) {
+            next.retain(is_kept);
+        }
     }
 
     /// # Errors

@@ -7,12 +7,13 @@ use tx_text::special::UNK;
 use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
-    capitals::upper,
+    capitals::{is_in_capitals, upper},
     error::InferError,
-    glossary::FoundTerms,
+    glossary::{FoundTerms, forms_of},
+    lexicon::Lexicon,
     pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},
-    search::{Hypothesis, Request, SearchOptions},
+    search::{Constraint, Constraints, Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
 
@@ -35,6 +36,10 @@ pub(super) struct Text {
     forced_first: Option<u32>,
     /// Terms of the glossary.
     terms: Option<FoundTerms>,
+    /// Terms and names that the translation must have.
+    constraints: Option<Constraints>,
+    /// Words that the translation can have besides those of the lexicon; `None` allows all.
+    words: Option<Vec<Vec<u32>>>,
     /// Sentences before the text that are read with it.
     context: Vec<String>,
     /// Target ids.
@@ -70,12 +75,13 @@ impl Sentences {
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
         let read = tokenizer.cased(readable)?;
-        let is_lowered = matches!(read, Cow::Owned(_));
+        let is_lowered = is_in_capitals(readable) && matches!(read, Cow::Owned(_));
         let terms = self.model.terms(readable)?;
         let read = match &terms {
             Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),
             _ => read.into_owned(),
         };
+        let (constraints, words) = self.required(&read, is_lowered, terms.as_ref())?;
         let text = Text {
             is_lowered,
             text: read,
@@ -83,12 +89,62 @@ impl Sentences {
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
             terms,
+            constraints,
+            words,
             context: tokenizer.read_context(line.context).to_vec(),
             prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
             number: line.number,
             cancellation: line.cancellation.map_or_else(|| call.clone(), |own| own.or(call)),
         };
         Ok(Some(text).filter(|text| !text.text.is_empty()))
+    }
+
+    /// Returns the constraints on the translation of a text, and the words that it can have besides those of the
+    /// lexicon; `None` allows all.
+    fn required(
+        &self,
+        text: &str,
+        is_lowered: bool,
+        terms: Option<&FoundTerms>,
+    ) -> Result<(Option<Constraints>, Option<Vec<Vec<u32>>>), InferError> {
+        let Model { texts, config, .. } = &*self.model;
+        let tokenizer = &texts.tokenizers().target;
+        let options = &self.options;
+        let constrains = options.glossary.constrains();
+        let mut required =
+            terms.filter(|_| constrains).map(|terms| terms.constraints.clone()).unwrap_or_default();
+        // The lexicon has no words in capitals.
+        let is_restricted = options.lexicon.restricts() && !is_in_capitals(text);
+        let mut words = Vec::new();
+        if let Some(source) = texts.lexicon().map(Lexicon::source) {
+            // Names are not known from others in capitals.
+            let has_names = options.lexicon.copies_names() && !is_lowered;
+            let names = if has_names { source.copied_words(text) } else { Vec::new() };
+            let constrains = options.beam > 1 && options.groups == 1;
+            for name in names {
+                let forms = forms_of(name, tokenizer)?;
+                words.extend(forms.iter().map(|form| form.ids.clone()));
+                let is_term = terms.is_some_and(|terms| terms.contains(name));
+                if constrains && !is_term && !forms.is_empty() {
+                    required.push(Constraint { forms });
+                }
+            }
+            if is_restricted {
+                for word in source.new_words(text) {
+                    words.extend(forms_of(word, tokenizer)?.into_iter().map(|form| form.ids));
+                }
+                let table = self.model.words();
+                for form in required.iter().flat_map(|constraint| &constraint.forms) {
+                    let of_form = table.words(&form.ids).into_iter();
+                    words.extend(of_form.map(|word| form.ids[word].to_vec()));
+                }
+            }
+        }
+        // The token of a language and `<eos>` are in each target.
+        let room = config.max_len.saturating_sub(2);
+        let table = || self.model.words().clone();
+        let constraints = (!required.is_empty()).then(|| Constraints::new(required, room, table()));
+        Ok((constraints, is_restricted.then_some(words)))
     }
 
     pub(super) fn translation(
@@ -146,20 +202,15 @@ impl Text {
     }
 
     /// Request for the translation; `None` if it is canceled.
-    pub(super) fn request<'a>(
-        &'a self,
-        source: &'a Source,
-        options: &SearchOptions,
-    ) -> Option<Request<'a>> {
-        let Self { forced_first, prefix, number, cancellation, terms, .. } = self;
+    pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
+        let Self { forced_first, prefix, number, cancellation, constraints, words, .. } = self;
         let (forced_first, cancellation) = (*forced_first, Some(cancellation));
-        let constraints = terms.as_ref().filter(|_| options.glossary.constrains());
-        let constraints = constraints.and_then(|terms| terms.constraints.as_ref());
         let request = Request {
             context: source.context,
             forced_first,
             prefix,
-            constraints,
+            constraints: constraints.as_ref(),
+            words: words.as_deref(),
             cancellation,
             ..Request::new(&source.ids, *number)
         };
@@ -213,7 +264,7 @@ impl Task for Sentences {
         texts: &[Encoded<'_, Self>],
         _cancellation: &Cancellation,
     ) -> Result<Vec<Translation>, InferError> {
-        let requests = texts.iter().map(|text| text.text.request(&text.item, &self.options));
+        let requests = texts.iter().map(|text| text.text.request(&text.item));
         let requests: Vec<Option<Request<'_>>> = requests.collect();
         let search = |options: &SearchOptions| {
             let requests: Vec<Request<'_>> = requests.iter().copied().flatten().collect();

@@ -34,7 +34,7 @@ impl Translator {
             return Ok(Translation::default());
         };
         let source = sentences.encode(&text)?;
-        let request = text.request(&source, options).ok_or(InferError::Cancelled)?;
+        let request = text.request(&source).ok_or(InferError::Cancelled)?;
         let stream = TextStream::new(|ids: &[u32]| model.texts.decode(ids));
         let show = |part: &str| show(&text.cased(part.to_owned()));
         let (hypothesis, _) = stream.search(&model.engine, request, options, cancellation, show)?;

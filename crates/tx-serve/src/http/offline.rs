@@ -18,13 +18,14 @@ use super::reply;
 use crate::{error::ApiError, options::OfflinePage, service::Service};
 
 /// Files of a bundle in a folder.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     "config.toml",
     "provenance.toml",
     "model.safetensors",
     "tokenizer.json",
     "source.tokenizer.json",
     "target.tokenizer.json",
+    "lexicon.json",
 ];
 
 /// Policy of the page, which also compiles WebAssembly and can load models of other servers.

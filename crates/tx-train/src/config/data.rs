@@ -39,6 +39,11 @@ fn is_one(number: &f64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "signature required by serde")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
@@ -151,6 +156,10 @@ pub struct DataConfig {
     /// Translation: shares of the training pairs with noisy copies.
     #[serde(skip_serializing_if = "is_default")]
     pub noise: NoiseConfig,
+    /// Translation: whether the bundle has the words of the training text, for the search
+    /// ([`tx_infer::lexicon`]). Bundles of prepared corpora, of replayed pairs and of models that continue others have none.
+    #[serde(skip_serializing_if = "is_false")]
+    pub lexicon: bool,
     /// Translation: maximum number of source sentences before a sentence in its document that the model
     /// reads with it. An entry that is empty on both sides ends a document.
     #[serde(skip_serializing_if = "is_zero")]
@@ -229,6 +238,7 @@ impl Default for DataConfig {
             vocabulary_pairs: None,
             clean: CleanConfig::default(),
             noise: NoiseConfig::default(),
+            lexicon: false,
             context: 0,
             context_dropout: CONTEXT_DROPOUT,
             replay: None,
@@ -453,6 +463,9 @@ impl DataConfig {
         problems.extend(self.noise.problems());
         if task != TaskKind::Translate && !self.noise.is_off() {
             problems.push(format!("`noise` is not available for the task \"{task}\""));
+        }
+        if task != TaskKind::Translate && self.lexicon {
+            problems.push(format!("`lexicon` is not available for the task \"{task}\""));
         }
         problems.extend(self.context_problems(task));
         problems.extend(self.source_problems(task));

@@ -6,6 +6,7 @@ use super::{
     DataAccess, Known,
     encode::{encode, mix},
     given::given,
+    lexicon::lexicon,
     open::open,
     summary::{CorpusSummary, DataSummary, ReplaySummary},
     validation::{self, ValidationSet},
@@ -48,6 +49,7 @@ impl PairData {
         let training = weighted.map(|corpus| corpus.training_pairs()).sum();
         let tokenizers = vocabulary.tokenizers;
         let mut summary = DataSummary::new("pairs", training, counts, fingerprints, tokenizers);
+        summary.lexicon = lexicon(config, &corpora, &summary.tokenizers, access)?;
         summary.languages = vocabulary.languages;
         let per_part = || corpora.iter().zip(&parts);
         if config.data.has_lists() {

@@ -1,7 +1,7 @@
 //! Facts about the data of a run, for records and provenance.
 
 use tx_data::CleaningReport;
-use tx_infer::bundle::Languages;
+use tx_infer::{Lexicon, bundle::Languages};
 use tx_model::VocabSizes;
 use tx_text::Tokenizers;
 
@@ -28,6 +28,8 @@ pub(crate) struct DataSummary {
     pub corpora: Vec<CorpusSummary>,
     /// Languages of a multilingual model.
     pub languages: Option<Languages>,
+    /// Words of the training text.
+    pub lexicon: Option<Lexicon>,
 }
 
 /// Numbers of validation examples.
@@ -81,6 +83,7 @@ impl DataSummary {
             replay: None,
             corpora: Vec::new(),
             languages: None,
+            lexicon: None,
         }
     }
 

@@ -9,7 +9,7 @@ use burn::{
     train::{Learner, TrainLoader, ValidLoader},
 };
 use tx_data::noise::Kind;
-use tx_infer::{GlossaryUse, ModelTask, SearchOptions, bundle::save_tokenizers};
+use tx_infer::{GlossaryUse, LexiconUse, ModelTask, SearchOptions, bundle::save_tokenizers};
 
 use super::{
     encoder::{continue_bundle, start_from_bundle},
@@ -84,6 +84,7 @@ pub(super) fn build<R: TaskRun>(
     } else if ranks.is_first() {
         // Saved before any checkpoint, whose weights would be useless without them.
         save_tokenizers(run, config.task, &summary.tokenizers)?;
+        summary.lexicon.as_ref().map_or(Ok(()), |lexicon| lexicon.save(run))?;
         lineage.as_ref().map_or(Ok(()), |lineage| lineage.save(run))?;
     }
     if ranks.is_first() {
@@ -107,7 +108,11 @@ pub(super) fn build<R: TaskRun>(
             .and_then(|lineage| lineage.languages.clone())
             .or_else(|| summary.languages.clone()),
         context: config.data.context,
-        search: search_options(config, lineage.and_then(|lineage| lineage.search)),
+        search: search_options(
+            config,
+            summary.lexicon.is_some(),
+            lineage.and_then(|lineage| lineage.search),
+        ),
         provenance,
     };
     let parts =
@@ -203,12 +208,17 @@ fn load_checkpoint<M: Trainable>(
     Ok(average)
 }
 
-/// Returns the default search options of a bundle: those of the `parent` that the run continues, and
-/// the decoder layer that guided alignment trains, and the use of glossaries that noise trains.
-fn search_options(config: &TrainConfig, parent: Option<SearchOptions>) -> Option<SearchOptions> {
+/// Returns the default search options of a bundle: those of the `parent` that the run continues,
+/// the decoder layer that guided alignment trains, the use of glossaries that noise trains, and that of a lexicon, if
+/// the bundle has one.
+fn search_options(
+    config: &TrainConfig,
+    has_lexicon: bool,
+    parent: Option<SearchOptions>,
+) -> Option<SearchOptions> {
     let guided = config.train.guided_alignment.as_ref();
     let trains_terms = config.data.noise.share(Kind::Terms) > 0.0;
-    if guided.is_none() && !trains_terms {
+    if guided.is_none() && !trains_terms && !has_lexicon {
         return parent;
     }
     let mut options = parent.unwrap_or_default();
@@ -217,6 +227,9 @@ fn search_options(config: &TrainConfig, parent: Option<SearchOptions>) -> Option
     }
     if trains_terms {
         options.glossary = GlossaryUse::Inline;
+    }
+    if has_lexicon {
+        options.lexicon = LexiconUse::Both;
     }
     Some(options)
 }

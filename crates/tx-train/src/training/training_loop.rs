@@ -213,8 +213,8 @@ impl<T: Task> TrainingLoop<T> {
         if self.is_over() && !self.is_interrupted() && self.agreement.is_first() {
             match self.task.complete(&self.run, &self.stop) {
                 // The run itself is complete; a resumed one completes its bundle.
-                Err(TrainError::Interrupted) | Ok(None) => {}
-                Ok(Some(line)) => self.reporter.line(&line),
+                Err(TrainError::Interrupted) => {}
+                Ok(lines) => lines.iter().for_each(|line| self.reporter.line(line)),
                 Err(error) => return Err(error),
             }
         }

@@ -43,7 +43,7 @@ impl Task for Translation {
         &self.bundle
     }
 
-    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Option<String>, TrainError> {
-        self.validator.select_length_penalty(run, self.best_by, stop)
+    fn complete(&self, run: &Path, stop: &Arc<AtomicBool>) -> Result<Vec<String>, TrainError> {
+        self.validator.select_search(run, self.best_by, stop)
     }
 }

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use tx_data::Seq2SeqBatch;
 use tx_eval::{Bleu, Chrf, Tokenizer, exact_match};
 use tx_infer::{
-    Bundle, Cancellation, InferError, Line, ModuleBundle, SearchOptions, Translation, Translator,
+    Bundle, Cancellation, InferError, LexiconUse, Line, ModuleBundle, SearchOptions, Translation,
+    Translator,
     bundle::{WEIGHTS, set_search},
 };
 use tx_text::SentencePair;
@@ -30,6 +31,9 @@ use crate::{
         Figure, Format, Position, SampleOutput, Table, ValidationReport, scores_of,
     },
 };
+
+/// Largest loss in the score of validation with which the lexicon of a bundle is used.
+const LEXICON_LOSS: f64 = 0.2;
 
 /// Result of a validation. With several validation sets, the metrics are those of the set
 /// `validation.best_set`, or else the mean over the sets.
@@ -347,49 +351,83 @@ impl Validator {
         Ok((validation, total))
     }
 
-    /// Selects the length penalty of the bundle in the folder `run`: of those configured, the one whose
-    /// translations score best, in beam search. The score is chrF if models are ranked by it, and BLEU
-    /// otherwise. Returns a line for the log.
+    /// Selects search options of the bundle in the folder `run`: of the configured length penalties, the one whose
+    /// translations score best, in beam search, and the use of a lexicon, unless it lowers the score. The score is
+    /// chrF if models are ranked by it, and BLEU otherwise. Returns lines for the log.
     ///
     /// # Errors
     ///
     /// If there is no bundle, or it cannot be written; [`TrainError::Interrupted`] once `stop` is set.
-    pub fn select_length_penalty(
+    pub fn select_search(
         &self,
         run: &Path,
         by: BestBy,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Option<String>, TrainError> {
-        if self.config.length_penalties.is_empty() || !run.join(WEIGHTS).is_file() {
-            return Ok(None);
+    ) -> Result<Vec<String>, TrainError> {
+        if !run.join(WEIGHTS).is_file() {
+            return Ok(Vec::new());
         }
         let bundle = Bundle::open(run)?;
         let mut translator = Translator::new(bundle, &self.device.clone().into())?
             .with_batch_tokens(self.batch_tokens);
+        let mut lines = Vec::new();
         let mut tried: Vec<(f32, f64)> = Vec::new();
-        for &penalty in &self.config.length_penalties {
-            let options = translator.options().clone();
-            let options = SearchOptions { length_penalty: penalty, n_best: 1, ..options };
+        for &length_penalty in &self.config.length_penalties {
+            let options =
+                SearchOptions { length_penalty, n_best: 1, ..translator.options().clone() };
             translator = translator.with_options(options)?;
-            let mut scores = Vec::new();
-            for set in &self.sets {
-                let (translations, _) = self.translate(set, &translator, stop)?;
-                scores.push(self.score(set, &translations, by)?);
-            }
-            tried.push((penalty, scores.iter().sum::<f64>() / scores.len().max(1) as f64));
+            tried.push((length_penalty, self.mean_score(&translator, by, stop)?));
         }
         let best =
             tried.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best });
-        let Some((penalty, _)) = best else { return Ok(None) };
-        let options = translator.options().clone();
-        set_search(run, &SearchOptions { length_penalty: penalty, ..options })?;
-        let tried: Vec<String> =
-            tried.iter().map(|(penalty, score)| format!("{penalty}: {score:.2}")).collect();
-        let beam = translator.options().beam;
-        Ok(Some(format!(
-            "length penalty {penalty} selected on validation, beam {beam} ({})",
-            tried.join(", ")
-        )))
+        if let Some((length_penalty, _)) = best {
+            translator = translator
+                .clone()
+                .with_options(SearchOptions { length_penalty, ..translator.options().clone() })?;
+            let tried: Vec<String> =
+                tried.iter().map(|(penalty, score)| format!("{penalty}: {score:.2}")).collect();
+            lines.push(format!(
+                "length penalty {length_penalty} selected on validation, beam {} ({})",
+                translator.options().beam,
+                tried.join(", ")
+            ));
+        }
+        if translator.has_lexicon() {
+            let with = match best {
+                Some((_, score)) => score,
+                None => self.mean_score(&translator, by, stop)?,
+            };
+            let options = translator.options().clone();
+            let off = SearchOptions { lexicon: LexiconUse::Off, ..options.clone() };
+            translator = translator.with_options(off)?;
+            let without = self.mean_score(&translator, by, stop)?;
+            // New names, which the lexicon is for, are rare in validation.
+            let is_used = with >= without - LEXICON_LOSS;
+            if is_used {
+                translator = translator.with_options(options)?;
+            }
+            let choice = if is_used { "used" } else { "not used" };
+            lines.push(format!("lexicon {choice} ({with:.2} with it, {without:.2} without)"));
+        }
+        if !lines.is_empty() {
+            set_search(run, translator.options())?;
+        }
+        Ok(lines)
+    }
+
+    /// Mean score of the translations of all validation sets.
+    fn mean_score(
+        &self,
+        translator: &Translator,
+        by: BestBy,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<f64, TrainError> {
+        let mut scores = Vec::new();
+        for set in &self.sets {
+            let (translations, _) = self.translate(set, translator, stop)?;
+            scores.push(self.score(set, &translations, by)?);
+        }
+        Ok(scores.iter().sum::<f64>() / scores.len().max(1) as f64)
     }
 
     fn score(

@@ -1,8 +1,8 @@
 //! Conversion of the search options of the command line into those of `tx-infer`.
 
 use tx_infer::{
-    EarlyStopping, Generator, GlossaryUse, InferError, LengthNorm, Sampling, SearchOptions,
-    Translator,
+    EarlyStopping, Generator, GlossaryUse, InferError, LengthNorm, LexiconUse, Sampling,
+    SearchOptions, Translator,
 };
 use tx_text::{
     Tokenizer,
@@ -101,6 +101,7 @@ impl SearchArgs {
             renormalize,
             replace_unk,
             glossary_use,
+            lexicon,
             attention_layer,
             sample,
             // Converted by `sampling`.
@@ -154,6 +155,7 @@ impl SearchArgs {
             renormalize: renormalize || default.renormalize,
             replace_unknown: replace_unk || default.replace_unknown,
             glossary: glossary_use.map_or(default.glossary, GlossaryUse::from),
+            lexicon: lexicon.map_or(default.lexicon, LexiconUse::from),
             attention_layer: attention_layer.or(default.attention_layer),
         }
     }

@@ -1,0 +1,183 @@
+//! Lexicon from sentences and their translations.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use tx_text::{Tokenizer, spacing::is_unspaced};
+
+use super::{
+    Lexicon, MAX_WORDS, SourceWords, TargetWords,
+    names::{Neighbor, Shares, can_be_name, is_long_number, words},
+};
+use crate::{capitals::lower, error::InferError, glossary::forms_of};
+
+/// Occurrences of a rare word, at most.
+const RARE: u32 = 2;
+
+/// Maximum number of cases in which a word is counted.
+const MAX_CASES: usize = 8;
+
+/// Largest number of sentences with a name or number that the lexicon records as copied. A model learns those that are
+/// more frequent.
+const MAX_COPIED: u32 = 100;
+
+/// Learns a [`Lexicon`] from sentences and their translations.
+///
+/// ```
+/// use tx_infer::LexiconBuilder;
+///
+/// let mut builder = LexiconBuilder::default();
+/// builder.add("Ein Hund in Rom", "A dog in Rome");
+/// let config = Default::default();
+/// let tokenizer = tx_infer::tx_text::Tokenizer::train(
+///     &config,
+///     tx_infer::tx_text::special::SpecialTokens::Standard,
+///     &["A dog in Rome"],
+/// )?;
+/// let lexicon = builder.finish(&tokenizer)?.expect("few words");
+/// assert_eq!(lexicon.source().new_words("Eine Katze in Rom"), ["Eine", "Katze"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct LexiconBuilder {
+    /// Source words in lower case.
+    sources: HashMap<String, Occurrences>,
+    /// Sentences with a name or number, and those whose translations have it.
+    copies: HashMap<String, (u32, u32)>,
+    targets: HashSet<String>,
+    /// Sentences with letters, and those of them that begin with a capital.
+    sentences: [u64; 2],
+    /// Whether there were more than [`MAX_WORDS`].
+    is_full: bool,
+}
+
+/// Occurrences of a source word.
+#[derive(Debug, Default)]
+struct Occurrences {
+    count: u32,
+    /// The word as it is written within sentences, with the number of times.
+    written: Vec<(String, u32)>,
+    /// The first occurrences that can be names or are numbers: the word, the one before it in lower case, and whether the
+    /// translation has the word.
+    first: Vec<(String, Option<String>, bool)>,
+}
+
+impl Occurrences {
+    fn add_written(&mut self, word: &str) {
+        if let Some((_, times)) = self.written.iter_mut().find(|(written, _)| written == word) {
+            *times = times.saturating_add(1);
+        } else if self.written.len() < MAX_CASES {
+            self.written.push((word.to_owned(), 1));
+        }
+    }
+
+    /// The word as it is written most often, and first of equals.
+    fn written(&self) -> Option<&str> {
+        let most = self.written.iter().map(|(_, times)| *times).max()?;
+        let most = self.written.iter().find(|(_, times)| *times == most);
+        most.map(|(written, _)| written.as_str())
+    }
+}
+
+impl LexiconBuilder {
+    /// Adds a sentence and its translation.
+    pub fn add(&mut self, source: &str, target: &str) {
+        if self.is_full {
+            return;
+        }
+        let target: HashSet<&str> = words(target).collect();
+        if let Some(first) = source.chars().find(|c| c.is_alphabetic()) {
+            let [sentences, with_capital] = &mut self.sentences;
+            *sentences += 1;
+            *with_capital += u64::from(first.is_uppercase());
+        }
+        let mut before = None;
+        let mut counted = HashSet::new();
+        for word in words(source) {
+            let lowered = lower(word);
+            let is_copied = target.contains(word);
+            let can_be_copied = can_be_name(word) || is_long_number(word);
+            let found = self.sources.entry(lowered.clone()).or_default();
+            found.count = found.count.saturating_add(1);
+            if before.is_some() {
+                found.add_written(word);
+            }
+            if can_be_copied && found.count <= RARE {
+                found.first.push((word.to_owned(), before, is_copied));
+            } else if found.count > RARE {
+                found.first = Vec::new();
+            }
+            if can_be_copied && counted.insert(word) {
+                let (sentences, copies) = self.copies.entry(word.to_owned()).or_default();
+                *sentences = sentences.saturating_add(1);
+                *copies += u32::from(is_copied && *copies < u32::MAX);
+            }
+            before = Some(lowered);
+        }
+        for word in target {
+            if !self.targets.contains(word) {
+                self.targets.insert(word.to_owned());
+            }
+        }
+        if self.sources.len() > MAX_WORDS || self.targets.len() > MAX_WORDS {
+            *self = Self { is_full: true, ..Self::default() };
+        }
+    }
+
+    /// Returns the lexicon for a model with this tokenizer of targets; `None` if there are more than
+    /// [`MAX_WORDS`] words on a side.
+    ///
+    /// # Errors
+    ///
+    /// If a word cannot be tokenized.
+    pub fn finish(self, tokenizer: &Tokenizer) -> Result<Option<Lexicon>, InferError> {
+        let Self { sources, copies, targets, sentences, is_full } = self;
+        if is_full {
+            return Ok(None);
+        }
+        let mut source = SourceWords::default();
+        let mut rare = Vec::new();
+        for (word, occurrences) in sources {
+            let written = occurrences.written().unwrap_or(&word).to_owned();
+            if occurrences.count > RARE {
+                source.frequent.add(word, written);
+            } else {
+                rare.extend(occurrences.first);
+                source.rare.add(word, written);
+            }
+        }
+        let [sentences, with_capital] = sentences;
+        source.capital_starts = with_capital as f64 / sentences.max(1) as f64;
+        let (mut names, mut numbers) = (Vec::new(), (0, 0));
+        for (word, before, is_copied) in rare {
+            if is_long_number(&word) {
+                numbers = (numbers.0 + u32::from(is_copied), numbers.1 + 1);
+            } else if !source.is_composed(&lower(&word)) {
+                let neighbor = before.map_or(Neighbor::Start, |before| source.neighbor(before));
+                names.push((neighbor, is_copied));
+            }
+        }
+        source.names = Shares::of(&names);
+        source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
+        let is_copied = |(_, (sentences, copies)): &(String, (u32, u32))| {
+            *sentences <= MAX_COPIED && u64::from(*copies) * 10 >= u64::from(*sentences) * 9
+        };
+        source.copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
+        Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
+    }
+}
+
+/// Words as token ids, within and at the beginning of a text, also in lower case and with a capital.
+fn target_words(words: &HashSet<String>, tokenizer: &Tokenizer) -> Result<TargetWords, InferError> {
+    let is_spaced =
+        |word: &&String| word.chars().all(char::is_alphabetic) && !word.chars().any(is_unspaced);
+    let mut spellings = BTreeSet::new();
+    for word in words.iter().filter(is_spaced) {
+        spellings.insert(lower(word));
+        spellings.insert(word.clone());
+    }
+    let mut ids = Vec::with_capacity(2 * spellings.len());
+    for word in spellings {
+        ids.extend(forms_of(&word, tokenizer)?.into_iter().map(|form| form.ids));
+    }
+    Ok(TargetWords::new(ids))
+}

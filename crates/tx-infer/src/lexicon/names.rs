@@ -1,0 +1,361 @@
+//! Words of the sources, and the new words that are names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
+
+use serde::{Deserialize, Serialize};
+use tx_text::spacing::is_unspaced;
+
+use crate::capitals::lower;
+
+/// Letters of the longest new word that can be a name. Longer ones are compounds.
+const LONGEST_NAME: usize = 14;
+
+/// Letters of the shortest piece of a word of the training text that a new word is composed of.
+const SHORTEST_PIECE: usize = 4;
+
+/// Share of copied words from which new words are copied.
+const COPIED_SHARE: f64 = 1.0 / 3.0;
+
+/// Weight of the share of all words in the share of words after a given one, as a number of words.
+const PRIOR: f64 = 4.0;
+
+/// Words of the source text of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceWords {
+    /// Words that occur three times or more.
+    pub(super) frequent: Words,
+    /// Words that occur once or twice.
+    pub(super) rare: Words,
+    /// Share of the sentences with letters that begin with a capital.
+    pub(super) capital_starts: f64,
+    /// Names and numbers that their translations have, too, unless they are frequent.
+    pub(super) copied: BTreeSet<String>,
+    /// Share of copied words among the rare ones with a capital that are not composed of others, by the word
+    /// before.
+    pub(super) names: Shares,
+    /// Share of copied numbers among the rare ones of two digits and more.
+    pub(super) numbers: f64,
+}
+
+/// Words in lower case, each as it is written within most sentences. The file has the latter.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub(super) struct Words(BTreeMap<String, String>);
+
+impl From<Vec<String>> for Words {
+    fn from(words: Vec<String>) -> Self {
+        words.into_iter().collect()
+    }
+}
+
+impl From<Words> for Vec<String> {
+    fn from(Words(words): Words) -> Self {
+        words.into_values().collect()
+    }
+}
+
+impl FromIterator<String> for Words {
+    fn from_iter<I: IntoIterator<Item = String>>(words: I) -> Self {
+        Self(words.into_iter().map(|word| (lower(&word), word)).collect())
+    }
+}
+
+impl Words {
+    pub(super) fn add(&mut self, lower: String, written: String) {
+        self.0.insert(lower, written);
+    }
+
+    /// Whether a piece begins a word other than `word`.
+    fn begins_other(&self, piece: &str, word: &str) -> bool {
+        let from = self.0.range::<str, _>((Bound::Included(piece), Bound::Unbounded));
+        let mut begun = from.take_while(|(other, _)| other.starts_with(piece));
+        begun.any(|(other, _)| other != word)
+    }
+}
+
+/// Share of copied words by the word before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shares {
+    all: f64,
+    at_start: f64,
+    after_rare: f64,
+    after: BTreeMap<String, f64>,
+}
+
+/// The word before a word.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Neighbor {
+    /// There is none.
+    Start,
+    /// A word of the training text that is rare or new.
+    Rare,
+    /// Another word, in lower case.
+    Word(String),
+}
+
+impl Shares {
+    /// Shares of copied words among those with these neighbors.
+    pub(super) fn of(found: &[(Neighbor, bool)]) -> Self {
+        let mut counts = BTreeMap::<&Neighbor, (f64, f64)>::new();
+        for (neighbor, is_copied) in found {
+            let (copied, words) = counts.entry(neighbor).or_default();
+            *copied += f64::from(*is_copied);
+            *words += 1.0;
+        }
+        let copied = found.iter().filter(|(_, is_copied)| *is_copied).count();
+        let all = copied as f64 / found.len().max(1) as f64;
+        let share = |(copied, words): (f64, f64)| {
+            let share = (copied + PRIOR * all) / (words + PRIOR);
+            // Three digits are enough.
+            (share * 1e3).round() / 1e3
+        };
+        let of = |neighbor| share(counts.get(&neighbor).copied().unwrap_or_default());
+        let after = counts.iter().filter_map(|(neighbor, counts)| match neighbor {
+            Neighbor::Word(word) => Some((word.clone(), share(*counts))),
+            Neighbor::Start | Neighbor::Rare => None,
+        });
+        Self {
+            all: share((0.0, 0.0)),
+            at_start: of(Neighbor::Start),
+            after_rare: of(Neighbor::Rare),
+            after: after.collect(),
+        }
+    }
+
+    fn get(&self, neighbor: &Neighbor) -> f64 {
+        match neighbor {
+            Neighbor::Start => self.at_start,
+            Neighbor::Rare => self.after_rare,
+            Neighbor::Word(word) => self.after.get(word).copied().unwrap_or(self.all),
+        }
+    }
+}
+
+/// Words of a text, in order: letters and digits between other characters.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Whether a word is a number of two digits or more.
+pub(super) fn is_long_number(word: &str) -> bool {
+    word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a new word can be a name: it has a capital and no digit, and is of a script with spaces.
+pub(super) fn can_be_name(word: &str) -> bool {
+    let letters = word.chars().count();
+    (2..=LONGEST_NAME).contains(&letters)
+        && word.chars().any(char::is_uppercase)
+        && !word.chars().any(|c| c.is_numeric() || is_unspaced(c))
+}
+
+impl SourceWords {
+    /// Returns the words of a text that its translation has unchanged: names and numbers that are new, or copied in the training text. Each
+    /// is returned once.
+    pub fn copied_words<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let mut found: Vec<&str> = Vec::new();
+        let mut before = Neighbor::Start;
+        for word in words(text) {
+            let lowered = lower(word);
+            let is_new = !self.contains(&lowered);
+            let is_copied = self.copied.contains(word)
+                || is_new && is_long_number(word) && self.numbers >= COPIED_SHARE
+                || is_new
+                    && can_be_name(word)
+                    && self.names.get(&before) >= COPIED_SHARE
+                    && !self.is_composed(&lowered);
+            if is_copied && !found.contains(&word) {
+                found.push(word);
+            }
+            before = self.neighbor(lowered);
+        }
+        found
+    }
+
+    /// Returns the words of a text that the training text does not have. Each is returned once.
+    pub fn new_words<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let mut found: Vec<&str> = Vec::new();
+        for word in words(text) {
+            if !found.contains(&word) && !self.contains(&lower(word)) {
+                found.push(word);
+            }
+        }
+        found
+    }
+
+    /// Whether the training text has a word, which is in lower case.
+    fn contains(&self, word: &str) -> bool {
+        self.written(word).is_some()
+    }
+
+    /// Returns a word, which is in lower case, as it is written within most sentences of the training text.
+    pub(crate) fn written(&self, word: &str) -> Option<&str> {
+        let Words(frequent) = &self.frequent;
+        let Words(rare) = &self.rare;
+        frequent.get(word).or_else(|| rare.get(word)).map(String::as_str)
+    }
+
+    /// Whether most sentences of the training text begin with a capital.
+    pub(crate) fn begins_with_capitals(&self) -> bool {
+        self.capital_starts > 0.5
+    }
+
+    /// A word, in lower case, as the neighbor of the next one.
+    pub(super) fn neighbor(&self, word: String) -> Neighbor {
+        if self.frequent.0.contains_key(&word) { Neighbor::Word(word) } else { Neighbor::Rare }
+    }
+
+    /// Whether a word, in lower case, consists of pieces that begin other words, as inflections and compounds do. Up to
+    /// three letters may follow a long piece, and fewer a short one.
+    pub(super) fn is_composed(&self, word: &str) -> bool {
+        let mut ends: Vec<usize> = word.char_indices().map(|(at, _)| at).collect();
+        ends.push(word.len());
+        let letters = ends.len() - 1;
+        let mut is_reached = vec![false; letters + 1];
+        is_reached[0] = true;
+        for start in 0..letters {
+            if !is_reached[start] {
+                continue;
+            }
+            for end in start + SHORTEST_PIECE..=letters {
+                if !self.begins_other(&word[ends[start]..ends[end]], word) {
+                    // A longer piece begins no word either.
+                    break;
+                }
+                let more = (end - start).saturating_sub(3).min(3);
+                let more = if end - start == SHORTEST_PIECE { 0 } else { more };
+                is_reached[end..=(end + more).min(letters)].fill(true);
+            }
+        }
+        is_reached[letters]
+    }
+
+    /// Whether a piece begins a word other than `word`.
+    fn begins_other(&self, piece: &str, word: &str) -> bool {
+        self.frequent.begins_other(piece, word) || self.rare.begins_other(piece, word)
+    }
+
+    /// Returns the first value that is not a share.
+    pub(super) fn problem(&self) -> Option<String> {
+        let Shares { all, at_start, after_rare, after } = &self.names;
+        let shares = [all, at_start, after_rare, &self.numbers, &self.capital_starts]
+            .into_iter()
+            .chain(after.values());
+        let wrong = shares.copied().find(|share| !(0.0..=1.0).contains(share));
+        wrong.map(|share| format!("{share} is not a share"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set<T: FromIterator<String>>(words: &[&str]) -> T {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn source() -> SourceWords {
+        SourceWords {
+            frequent: set(&["in", "ein", "wohnt", "Hund", "Weihnachtsmann", "Kostüm", "Berg"]),
+            rare: set(&["Kiel"]),
+            capital_starts: 0.9,
+            copied: set(&["Boston", "2024"]),
+            names: Shares {
+                all: 0.3,
+                at_start: 0.5,
+                after_rare: 0.6,
+                after: [("in".to_owned(), 0.4), ("ein".to_owned(), 0.3)].into(),
+            },
+            numbers: 0.9,
+        }
+    }
+
+    /// `ein`: 1 of 3 copied; start: 1 of 1. With 4 words of the mean, 1/2: (1 + 2) / 7 and (1 + 2) / 5.
+    #[test]
+    fn shares_are_smoothed_by_the_mean() {
+        let ein = || Neighbor::Word("ein".into());
+        let found = [
+            (ein(), true),
+            (ein(), false),
+            (ein(), false),
+            (Neighbor::Start, true),
+            (Neighbor::Rare, true),
+            (Neighbor::Rare, false),
+        ];
+        let shares = Shares::of(&found);
+        let mean = Neighbor::Word("other".into());
+        let all = [ein(), Neighbor::Start, Neighbor::Rare, mean];
+        assert_eq!(all.map(|neighbor| shares.get(&neighbor)), [0.429, 0.6, 0.5, 0.5]);
+        assert_eq!(Shares::of(&[]).get(&Neighbor::Start), 0.0);
+    }
+
+    #[test]
+    fn new_words_with_capitals_are_names_where_rare_ones_were() {
+        let source = source();
+        for (text, copied) in [
+            ("Thandiwe wohnt in Kyjiw.", &["Thandiwe", "Kyjiw"][..]),
+            // After an article and after other words, most are nouns.
+            ("ein Gnu wohnt Gnu", &[]),
+            // Known words are no names, in any case.
+            ("Kiel in Hund in Berg", &[]),
+            // After a rare word.
+            ("ein Kiel Thandiwe", &["Thandiwe"]),
+            // Inflections and compounds.
+            ("in Kostümen in Weihnachtskostüm", &[]),
+            ("in Lenzfahrzeugteile", &[]),
+            // Names that the training text has, wherever they are.
+            ("ein Boston und ein boston", &["Boston"]),
+            ("in Kyjiw, in Kyjiw", &["Kyjiw"]),
+            ("ein 27, ein 5, ein 2024, ein B2", &["27", "2024"]),
+            ("in 東京 in thandiwe", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(source.copied_words(text), copied, "{text}");
+        }
+        let few = SourceWords { numbers: 0.3, ..source };
+        assert_eq!(few.copied_words("ein 27, ein 2024"), ["2024"]);
+    }
+
+    /// A piece of four letters is followed by none, one of five by two, and longer ones by three.
+    #[test]
+    fn pieces_of_words_compose_words() {
+        let source = source();
+        for (word, expected) in [
+            ("bergkostüm", true),
+            ("berge", false),
+            ("kostümen", true),
+            ("kostümiert", false),
+            ("kostüberg", true),
+            ("weihnachtsberg", true),
+            ("weih", true),
+            ("wei", false),
+            ("thandiwe", false),
+            ("", true),
+        ] {
+            assert_eq!(source.is_composed(word), expected, "{word}");
+        }
+        // Not by itself.
+        assert!(!source.is_composed("kiel"));
+    }
+
+    #[test]
+    fn words_are_written_as_in_the_training_text() {
+        let source = source();
+        let written = ["in", "hund", "Hund", "kiel", "katze"].map(|word| source.written(word));
+        assert_eq!(written, [Some("in"), Some("Hund"), None, Some("Kiel"), None]);
+        let saved = serde_json::to_string(&source.frequent).unwrap();
+        assert_eq!(saved, r#"["Berg","ein","Hund","in","Kostüm","Weihnachtsmann","wohnt"]"#);
+        assert_eq!(serde_json::from_str::<Words>(&saved).unwrap(), source.frequent);
+    }
+
+    #[test]
+    fn words_that_the_training_text_lacks_are_new() {
+        let text = "Ein Hund isst Eis, Eis in Kiel";
+        assert_eq!(source().new_words(text), ["isst", "Eis"]);
+    }
+}

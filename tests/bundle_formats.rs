@@ -230,6 +230,7 @@ fn random_bundle(seed: u32) -> ModuleBundle {
         languages: Some(languages()),
         context: 0,
         search: Some(search()),
+        lexicon: None,
         provenance: "recipe = \"none\"\nseed = 1\n\n[validation]\nbleu = 0.0\n".parse().unwrap(),
     }
 }

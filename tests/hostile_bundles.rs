@@ -92,6 +92,7 @@ fn bundle(
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance,
     }
 }

@@ -61,6 +61,7 @@ pub(super) fn saved(
                 languages: None,
                 context: 0,
                 search: None,
+                lexicon: None,
                 provenance: provenance(),
             }
             .save(folder.path())
@@ -76,6 +77,7 @@ pub(super) fn saved(
                 languages: None,
                 context: 0,
                 search: None,
+                lexicon: None,
                 provenance: provenance(),
             }
             .save(folder.path())
@@ -91,6 +93,7 @@ pub(super) fn saved(
                 languages: None,
                 context: 0,
                 search: None,
+                lexicon: None,
                 provenance: provenance(),
             }
             .save(folder.path())

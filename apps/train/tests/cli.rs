@@ -56,6 +56,8 @@ mod cli {
     mod mixing;
     // Weights and word alignments of pairs.
     mod annotations;
+    // Words of the training text.
+    mod lexicons;
     // Sentences before those of a pair.
     mod contexts;
     // Distillation from one or more teachers.

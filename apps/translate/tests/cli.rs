@@ -31,6 +31,8 @@ mod cli {
     mod translating;
     // Division of lines into sentences.
     mod splitting;
+    // Words of the training text.
+    mod lexicons;
     // Sentences before those that are translated, and contrastive evaluation.
     mod contexts;
     // Files with markup, subtitles and documents.
@@ -166,6 +168,7 @@ fn with_tokenizers(tokenizers: Tokenizers) -> ModuleBundle {
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: Default::default(),
     }
 }

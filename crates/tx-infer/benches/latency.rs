@@ -100,6 +100,7 @@ fn translator(name: &str) -> Result<Translator, Box<dyn Error>> {
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: Default::default(),
     };
     let search = SearchOptions {

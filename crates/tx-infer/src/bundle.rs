@@ -37,6 +37,7 @@ use tx_text::Tokenizers;
 use crate::{
     confidence::Calibration,
     error::InferError,
+    file::write_whole,
     lexicon::{self, LEXICON, Lexicon},
     model::PackedModel,
     precision::Precision,
@@ -461,7 +462,9 @@ impl Bundle {
             let search = config.search.take().unwrap_or_default();
             config.search = Some(SearchOptions { lexicon: LexiconUse::Both, ..search });
         })?;
-        lexicon.save(folder)
+        let path = folder.join(LEXICON);
+        write_whole(&path, &lexicon.to_bytes(folder)?)
+            .map_err(|source| InferError::Write { path, source })
     }
 
     /// Changes the configuration of the bundle for translation in `folder`.

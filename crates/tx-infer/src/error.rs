@@ -471,7 +471,7 @@ impl InferError {
                 "models of an ensemble need the same tokenizers: train them on the same data with the same seed",
             ),
             Self::Lexicon { .. } => {
-                Some("`LexiconBuilder` makes a lexicon; `Lexicon::save` writes it")
+                Some("`LexiconBuilder` makes a lexicon; `Bundle::write_lexicon` writes it")
             }
             Self::Shortlist { .. } | Self::ShortlistVocabulary { .. } => Some(
                 "`ShortlistBuilder` makes a shortlist with a model; `Shortlist::save` writes it",

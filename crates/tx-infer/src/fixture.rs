@@ -68,6 +68,7 @@ fn of<M>(
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: toml::Table::new(),
     }
 }

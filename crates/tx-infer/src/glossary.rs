@@ -14,7 +14,7 @@ pub use accuracy::TermAccuracy;
 pub use files::{GlossaryFormat, GlossaryLanguages};
 pub use term::Term;
 use term::{is_bordered, matches_case, occurrences};
-pub(crate) use terms::{FoundTerms, Terms, forms_of};
+pub(crate) use terms::{FoundTerms, Terms, after, forms_of};
 
 /// Maximum length of a term in bytes.
 pub const MAX_TERM: usize = 400;

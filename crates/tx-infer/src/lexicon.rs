@@ -23,7 +23,7 @@ pub use names::SourceWords;
 pub use target_words::TargetWords;
 pub(crate) use target_words::WordRestriction;
 
-use crate::{bundle::read_bytes, error::InferError, file::write_whole};
+use crate::{bundle::read_bytes, error::InferError};
 
 /// Name of the file of a lexicon in a bundle.
 pub const LEXICON: &str = "lexicon.json";
@@ -77,18 +77,16 @@ impl Lexicon {
         wrong.map_or(Ok(found), |wrong| Err(problem(wrong)))
     }
 
-    /// Writes the lexicon into the bundle in `folder`, or into the folder of a bundle that is not written
-    /// yet.
+    /// Returns the file for a bundle in `folder`.
     ///
     /// # Errors
     ///
     /// [`InferError::Write`].
-    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), InferError> {
-        let path = folder.as_ref().join(LEXICON);
-        let bytes = serde_json::to_vec(self).map_err(io::Error::other);
-        bytes
-            .and_then(|bytes| write_whole(&path, &bytes))
-            .map_err(|source| InferError::Write { path, source })
+    pub(crate) fn to_bytes(&self, folder: &Path) -> Result<Vec<u8>, InferError> {
+        serde_json::to_vec(self).map_err(|error| {
+            let (path, source) = (folder.join(LEXICON), io::Error::other(error));
+            InferError::Write { path, source }
+        })
     }
 
     /// Words of the sources.
@@ -101,3 +99,7 @@ impl Lexicon {
         &self.target
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "burn")]
+mod tests;

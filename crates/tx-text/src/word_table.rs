@@ -24,6 +24,17 @@ enum Role {
     Alone,
 }
 
+/// Letters of scripts with spaces in a token, besides marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Letters {
+    /// It has other characters.
+    Not,
+    /// It is a mark alone.
+    Mark,
+    /// It has nothing else.
+    Only,
+}
+
 /// Table of the roles of all tokens of a vocabulary.
 ///
 /// ```
@@ -38,8 +49,7 @@ enum Role {
 #[derive(Debug, Clone)]
 pub struct WordTable {
     roles: Vec<Role>,
-    /// Whether each token consists of letters of a script with spaces.
-    letters: Vec<bool>,
+    letters: Vec<Letters>,
 }
 
 impl WordTable {
@@ -55,8 +65,8 @@ impl WordTable {
             _ => Role::Special,
         };
         let ids = 0..tokenizer.vocab_size() as u32;
-        let are_letters = |id| tokenizer.token(id).is_some_and(|token| units.are_letters(&token));
-        Self { roles: ids.clone().map(role).collect(), letters: ids.map(are_letters).collect() }
+        let letters = |id| tokenizer.token(id).map_or(Letters::Not, |token| units.letters(&token));
+        Self { roles: ids.clone().map(role).collect(), letters: ids.map(letters).collect() }
     }
 
     /// Returns `true` if a token continues the word of the token before it.
@@ -69,9 +79,14 @@ impl WordTable {
         self.roles.get(id as usize) == Some(&Role::Start)
     }
 
-    /// Returns `true` if a token consists of letters of a script with spaces, besides marks.
+    /// Returns `true` if a token consists of letters of a script with spaces and marks, or of a mark alone.
     pub fn is_letters(&self, id: u32) -> bool {
-        self.letters.get(id as usize).copied().unwrap_or(false)
+        matches!(self.letters.get(id as usize), Some(Letters::Only | Letters::Mark))
+    }
+
+    /// Returns `true` if a token is a mark of the start of a word alone, which a number or a punctuation mark can follow, too.
+    pub fn is_mark(&self, id: u32) -> bool {
+        self.letters.get(id as usize) == Some(&Letters::Mark)
     }
 
     /// Ranges of `ids` that are words, in order. Special tokens are in no range.
@@ -131,9 +146,8 @@ impl Units {
         }
     }
 
-    /// Whether a token without its marks consists of letters of a script with spaces. Letters that a byte-level vocabulary
-    /// writes as several characters do not count.
-    fn are_letters(&self, token: &str) -> bool {
+    /// Letters in a token. Those that a byte-level vocabulary writes as several characters do not count.
+    fn letters(&self, token: &str) -> Letters {
         let (text, are_bytes) = match self {
             Self::Words => (token, false),
             Self::Characters { are_bytes } => (token, *are_bytes),
@@ -146,7 +160,11 @@ impl Units {
         };
         let is_letter =
             |c: char| c.is_alphabetic() && !is_unspaced(c) && !(are_bytes && !c.is_ascii());
-        !text.is_empty() && text.chars().all(is_letter)
+        match text.chars().all(is_letter) {
+            true if text.is_empty() => Letters::Mark,
+            true => Letters::Only,
+            false => Letters::Not,
+        }
     }
 
     fn role(&self, token: &str) -> Role {

@@ -1,9 +1,9 @@
 //! Parts of a run's bundle besides the model.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use tx_infer::{
-    ModelTask, ModuleBundle, SearchOptions,
+    Lexicon, ModelTask, ModuleBundle, SearchOptions,
     bundle::{BundleModel, Languages},
 };
 use tx_model::ModelConfig;
@@ -26,6 +26,8 @@ pub struct BundleParts {
     pub context: usize,
     /// Default search options.
     pub search: Option<SearchOptions>,
+    /// Words of the training text.
+    pub lexicon: Option<Arc<Lexicon>>,
     /// Origin of the bundle, without the scores of its validation.
     pub provenance: toml::Table,
 }
@@ -43,6 +45,7 @@ impl BundleParts {
             languages: self.languages.clone(),
             context: self.context,
             search: self.search.clone(),
+            lexicon: self.lexicon.clone(),
             provenance: self.provenance.clone(),
         }
     }

@@ -62,6 +62,7 @@ fn save<M: tx_infer::BundleModel>(
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: Default::default(),
     }
     .save(path)

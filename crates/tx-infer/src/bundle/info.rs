@@ -341,6 +341,7 @@ mod tests {
             languages: None,
             context: 0,
             search: None,
+            lexicon: None,
             provenance: toml::Table::new(),
         };
         let folder = tempfile::tempdir().unwrap();

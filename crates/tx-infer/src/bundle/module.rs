@@ -1,6 +1,6 @@
 //! Bundles whose weights are a module: saving a trained model, and loading one to train on.
 
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, sync::Arc};
 
 use burn::{
     store::{ModuleSnapshot, SafetensorsStore},
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     error::InferError,
+    lexicon::Lexicon,
     model::{BundleModel, wrong_task},
     precision::Precision,
     search::SearchOptions,
@@ -39,6 +40,8 @@ pub struct ModuleBundle<M = Transformer> {
     pub context: usize,
     /// Default search options of the model.
     pub search: Option<SearchOptions>,
+    /// Words of the training text, for translation.
+    pub lexicon: Option<Arc<Lexicon>>,
     /// Origin of the model, for information.
     pub provenance: toml::Table,
 }
@@ -52,9 +55,28 @@ impl<M: BundleModel> ModuleBundle<M> {
     pub fn open(folder: impl AsRef<Path>, device: &Device) -> Result<Self, InferError> {
         let bundle = Bundle::open(folder)?;
         let model = bundle.module(device)?;
-        let Bundle { task, config, tokenizers, languages, context, search, provenance, .. } =
-            bundle;
-        Ok(Self { model, task, config, tokenizers, languages, context, search, provenance })
+        let Bundle {
+            task,
+            config,
+            tokenizers,
+            languages,
+            context,
+            search,
+            lexicon,
+            provenance,
+            ..
+        } = bundle;
+        Ok(Self {
+            model,
+            task,
+            config,
+            tokenizers,
+            languages,
+            context,
+            search,
+            lexicon,
+            provenance,
+        })
     }
 
     /// Returns the number of ids of each side's tokenizer.
@@ -82,7 +104,7 @@ impl<M: BundleModel> ModuleBundle<M> {
             context: self.context,
             search: self.search.as_ref(),
             calibration: None,
-            lexicon: None,
+            lexicon: self.lexicon.as_ref(),
             provenance: &self.provenance,
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     confidence::Calibration,
     error::InferError,
     file::write_whole,
-    lexicon::Lexicon,
+    lexicon::{LEXICON, Lexicon},
     search::{SearchOptions, alignment_layer},
     task::ModelTask,
 };
@@ -39,6 +39,7 @@ pub(crate) struct Parts<'a> {
 pub(super) struct Contents {
     config: String,
     tokenizers: Vec<(&'static str, String)>,
+    lexicon: Option<Vec<u8>>,
     provenance: String,
 }
 
@@ -72,7 +73,8 @@ impl Parts<'_> {
         config.check_options(&path, self.tokenizers)?;
         let config = toml::to_string(&config)
             .map_err(|error| InferError::Write { path, source: io::Error::other(error) })?;
-        Ok(Contents { config, tokenizers, provenance: self.provenance.to_string() })
+        let lexicon = self.lexicon.map(|lexicon| lexicon.to_bytes(folder)).transpose()?;
+        Ok(Contents { config, tokenizers, lexicon, provenance: self.provenance.to_string() })
     }
 
     /// Describes a model with weights of this dtype, and with tokenizer files of these contents.
@@ -108,7 +110,7 @@ impl Parts<'_> {
 }
 
 impl Contents {
-    /// Writes configuration, tokenizers and provenance into `folder`, which is created if necessary.
+    /// Writes configuration, tokenizers, lexicon and provenance into `folder`, which is created if necessary.
     /// Weights that are in the folder are removed if they belong to another configuration or to
     /// other tokenizers.
     ///
@@ -135,6 +137,16 @@ impl Contents {
                 }
                 _ => write_whole(&path, content.as_bytes()).map_err(write_error(&path))?,
             }
+        }
+        let path = folder.join(LEXICON);
+        match &self.lexicon {
+            Some(lexicon) => write_whole(&path, lexicon).map_err(write_error(&path))?,
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(write_error(&path)(error));
+                }
+                _ => {}
+            },
         }
         let path = folder.join(PROVENANCE);
         write_whole(&path, self.provenance.as_bytes()).map_err(write_error(&path))

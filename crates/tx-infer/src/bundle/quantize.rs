@@ -66,7 +66,6 @@ impl Bundle {
         drop(file);
         self.weights.release();
         contents.write(folder)?;
-        self.lexicon.as_ref().map_or(Ok(()), |lexicon| lexicon.save(folder))?;
         persist(temporary, &path).map_err(write_error)?;
         created.keep();
         Ok(())

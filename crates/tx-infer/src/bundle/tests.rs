@@ -43,6 +43,7 @@ fn bundle(words: &str) -> ModuleBundle {
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance,
     }
 }

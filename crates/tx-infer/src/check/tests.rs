@@ -38,6 +38,7 @@ fn bundle(config: &TokenizerConfig, positions: Positions, max_len: usize) -> Mod
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: Default::default(),
     }
 }

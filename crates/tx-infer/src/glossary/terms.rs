@@ -100,11 +100,8 @@ impl FoundTerms {
 pub(crate) fn forms_of(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Form>, InferError> {
     // The text after another, which is removed.
     let context = if text.starts_with(is_unspaced) { "。" } else { "a " };
-    let before = text_ids(context, tokenizer)?;
-    let joined = text_ids(&format!("{context}{text}"), tokenizer)?;
-    let inner = joined.strip_prefix(&*before).filter(|ids| !ids.is_empty());
     let first = text_ids(text, tokenizer)?;
-    let inner = inner.unwrap_or(&first).to_vec();
+    let inner = after(context, text, tokenizer)?.unwrap_or_else(|| first.clone());
     let ends_word = text.ends_with(|c: char| c.is_alphanumeric() && !is_unspaced(c));
     let mut forms = vec![Form { ids: inner, at_start: false, ends_word }];
     for ids in [first, text_ids(&title(text), tokenizer)?] {
@@ -114,6 +111,18 @@ pub(crate) fn forms_of(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Form>, I
     }
     forms.retain(|form| !form.ids.is_empty() && !form.ids.contains(&UNK));
     Ok(forms)
+}
+
+/// Returns the tokens of a text after another one; `None` if a token is part of both, or the vocabulary lacks one.
+pub(crate) fn after(
+    context: &str,
+    text: &str,
+    tokenizer: &Tokenizer,
+) -> Result<Option<Vec<u32>>, InferError> {
+    let before = text_ids(context, tokenizer)?;
+    let joined = text_ids(&format!("{context}{text}"), tokenizer)?;
+    let rest = joined.strip_prefix(&*before).filter(|ids| !ids.is_empty());
+    Ok(rest.filter(|ids| !ids.contains(&UNK)).map(<[u32]>::to_vec))
 }
 
 /// Ids of a text without `<bos>` and `<eos>`.

@@ -8,7 +8,11 @@ use super::{
     Lexicon, MAX_WORDS, SourceWords, TargetWords,
     names::{Neighbor, Shares, can_be_name, is_long_number, words},
 };
-use crate::{capitals::lower, error::InferError, glossary::forms_of};
+use crate::{
+    capitals::lower,
+    error::InferError,
+    glossary::{after, forms_of},
+};
 
 /// Occurrences of a rare word, at most.
 const RARE: u32 = 2;
@@ -166,7 +170,8 @@ impl LexiconBuilder {
     }
 }
 
-/// Words as token ids, within and at the beginning of a text, also in lower case and with a capital.
+/// Words as token ids, within and at the beginning of a text and after a punctuation mark, also in lower case and with a
+/// capital.
 fn target_words(words: &HashSet<String>, tokenizer: &Tokenizer) -> Result<TargetWords, InferError> {
     let is_spaced =
         |word: &&String| word.chars().all(char::is_alphabetic) && !word.chars().any(is_unspaced);
@@ -178,6 +183,7 @@ fn target_words(words: &HashSet<String>, tokenizer: &Tokenizer) -> Result<Target
     let mut ids = Vec::with_capacity(2 * spellings.len());
     for word in spellings {
         ids.extend(forms_of(&word, tokenizer)?.into_iter().map(|form| form.ids));
+        ids.extend(after("(", &word, tokenizer)?);
     }
     Ok(TargetWords::new(ids))
 }

@@ -83,8 +83,7 @@ impl TargetWords {
 
 /// Restriction of targets to the words of a lexicon.
 ///
-/// It concerns words of letters in scripts with spaces, whose first token has the mark of a word. Others, such as
-/// numbers, are free.
+/// It concerns words of letters in scripts with spaces. Others, such as numbers, are free.
 #[derive(Debug, Clone)]
 pub(crate) struct WordRestriction {
     lexicon: Arc<Lexicon>,
@@ -114,10 +113,10 @@ impl WordRestriction {
     /// is free.
     pub(crate) fn open_word<'a>(&self, ids: &'a [u32], more: &[Vec<u32>]) -> OpenWord<'a> {
         let inner = ids.iter().rev().take_while(|id| self.table.continues(**id)).count();
-        let start = (ids.len() - inner).saturating_sub(1);
-        let ids = &ids[start..];
-        let starts = ids.first().is_some_and(|id| self.table.starts(*id));
-        let is_word = starts && ids.iter().all(|id| self.table.is_letters(*id));
+        let (before, inner) = ids.split_at(ids.len() - inner);
+        let has_mark = before.last().is_some_and(|id| self.table.starts(*id));
+        let ids = &ids[ids.len() - inner.len() - usize::from(has_mark)..];
+        let is_word = !ids.is_empty() && ids.iter().all(|id| self.table.is_letters(*id));
         let begun = match is_word {
             true => ids
                 .iter()
@@ -125,7 +124,9 @@ impl WordRestriction {
                 .fold(0..self.words().len(), |begun, (len, id)| self.words().with(begun, len, *id)),
             false => 0..0,
         };
-        let is_known = !begun.is_empty() || more.iter().any(|word| word.starts_with(ids));
+        let is_mark = ids.len() == 1 && self.table.is_mark(ids[0]);
+        let is_known =
+            is_mark || !begun.is_empty() || more.iter().any(|word| word.starts_with(ids));
         OpenWord { ids, begun, is_restricted: is_word && is_known }
     }
 
@@ -143,10 +144,13 @@ impl WordRestriction {
         }
         // The first of the words that begin so is the shortest.
         let is_whole = !is_restricted
+            || ids.len() == 1 && self.table.is_mark(ids[0])
             || begun.clone().next().is_some_and(|first| self.words().get(first) == *ids)
             || more.iter().any(|word| word == ids);
-        let is_start = !self.table.starts(next)
+        let starts_word = self.table.starts(next) || self.table.continues(next);
+        let is_start = !starts_word
             || !self.table.is_letters(next)
+            || self.table.is_mark(next)
             || !self.words().with(0..self.words().len(), 0, next).is_empty()
             || more.iter().any(|word| word.first() == Some(&next));
         is_whole && is_start

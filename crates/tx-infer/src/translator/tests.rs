@@ -41,6 +41,7 @@ fn bundle(kind: TokenizerKind, text: &str, vocab_multiple: usize) -> ModuleBundl
         languages: None,
         context: 0,
         search: None,
+        lexicon: None,
         provenance: Default::default(),
     }
 }

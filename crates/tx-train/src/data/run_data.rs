@@ -1,5 +1,7 @@
 //! Sentence pairs of a run: corpora, tokenizers, ids, proportions and validation sets.
 
+use std::sync::Arc;
+
 use tx_data::Mixture;
 
 use super::{
@@ -49,7 +51,7 @@ impl PairData {
         let training = weighted.map(|corpus| corpus.training_pairs()).sum();
         let tokenizers = vocabulary.tokenizers;
         let mut summary = DataSummary::new("pairs", training, counts, fingerprints, tokenizers);
-        summary.lexicon = lexicon(config, &corpora, &summary.tokenizers, access)?;
+        summary.lexicon = lexicon(config, &corpora, &summary.tokenizers, access)?.map(Arc::new);
         summary.languages = vocabulary.languages;
         let per_part = || corpora.iter().zip(&parts);
         if config.data.has_lists() {

@@ -1,5 +1,7 @@
 //! Facts about the data of a run, for records and provenance.
 
+use std::sync::Arc;
+
 use tx_data::CleaningReport;
 use tx_infer::{Lexicon, bundle::Languages};
 use tx_model::VocabSizes;
@@ -29,7 +31,7 @@ pub(crate) struct DataSummary {
     /// Languages of a multilingual model.
     pub languages: Option<Languages>,
     /// Words of the training text.
-    pub lexicon: Option<Lexicon>,
+    pub lexicon: Option<Arc<Lexicon>>,
 }
 
 /// Numbers of validation examples.

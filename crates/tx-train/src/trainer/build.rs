@@ -84,7 +84,6 @@ pub(super) fn build<R: TaskRun>(
     } else if ranks.is_first() {
         // Saved before any checkpoint, whose weights would be useless without them.
         save_tokenizers(run, config.task, &summary.tokenizers)?;
-        summary.lexicon.as_ref().map_or(Ok(()), |lexicon| lexicon.save(run))?;
         lineage.as_ref().map_or(Ok(()), |lineage| lineage.save(run))?;
     }
     if ranks.is_first() {
@@ -113,6 +112,7 @@ pub(super) fn build<R: TaskRun>(
             summary.lexicon.is_some(),
             lineage.and_then(|lineage| lineage.search),
         ),
+        lexicon: summary.lexicon.clone(),
         provenance,
     };
     let parts =

@@ -1,0 +1,200 @@
+use std::{collections::BTreeSet, fs};
+
+use burn::tensor::Device as BurnDevice;
+use tx_model::{DropoutConfig, ModelConfig, Transformer, Tying, VocabSizes};
+use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, special::EOS};
+
+use super::*;
+use crate::{
+    Bundle, Cancellation, Device, LexiconUse, ModelTask, ModuleBundle, SearchOptions, Translator,
+    bundle::archive,
+};
+
+/// Words of the targets.
+const TARGET: &str = "abc bca acb, cab ab 12.";
+
+fn lexicon(tokenizers: &Tokenizers) -> Lexicon {
+    let mut builder = LexiconBuilder::default();
+    for _ in 0..3 {
+        builder.add("a b, b a in Abba", TARGET);
+    }
+    builder.add("b in Caba b in Baab", "Caba Baab");
+    builder.finish(&tokenizers.target).unwrap().unwrap()
+}
+
+/// A bundle with random weights and a lexicon. A step takes all of its few tokens into account.
+fn bundle() -> ModuleBundle {
+    let text = "a b c d abc bca acb cab ab in Abba Caba Baab , . 1 2 A B C";
+    let config =
+        TokenizerConfig { kind: TokenizerKind::Bpe, vocab_size: 20, ..TokenizerConfig::default() };
+    let tokenizers = Tokenizers::train(&config, &[SentencePair::new(text, text)]).unwrap();
+    let config = ModelConfig {
+        d_model: 16,
+        n_heads: 2,
+        d_ff: 16,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        max_len: 40,
+        tying: Tying::None,
+        dropout: DropoutConfig::none(),
+        ..ModelConfig::default()
+    };
+    let vocab = VocabSizes {
+        source: tokenizers.source.vocab_size(),
+        target: tokenizers.target.vocab_size(),
+    };
+    BurnDevice::flex().seed(3);
+    let model = Transformer::new(&config, config.padded(vocab), &BurnDevice::flex()).unwrap();
+    ModuleBundle {
+        model,
+        task: ModelTask::Translate,
+        config,
+        lexicon: Some(lexicon(&tokenizers).into()),
+        tokenizers,
+        languages: None,
+        context: 0,
+        search: Some(SearchOptions { lexicon: LexiconUse::Both, ..SearchOptions::default() }),
+        provenance: toml::Table::new(),
+    }
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    names::words(text).map(lower_case).collect()
+}
+
+fn lower_case(word: &str) -> String {
+    word.to_lowercase()
+}
+
+/// Sources, their translations with this use of the lexicon, and whether these have ended.
+fn translations(usage: LexiconUse, options: &SearchOptions) -> Vec<(String, String, bool)> {
+    let translator = Translator::from_module(&bundle(), &Device::Cpu);
+    let options = SearchOptions { lexicon: usage, ..options.clone() };
+    let sources: Vec<String> = (0..40)
+        .map(|index| {
+            let word =
+                |place: usize| ["a", "b", "c", "ab", "abba", "12"][(index * 7 + place * 5) % 6];
+            (0..=index % 6).map(word).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let found = translator.translate_batch_with(&sources, &options, &Cancellation::new()).unwrap();
+    let ended = |found: &crate::Translation| {
+        found.hypotheses.first().is_some_and(|best| best.hypothesis.ids.last() == Some(&EOS))
+    };
+    let results = found.into_iter().map(|found| (ended(&found), found.text));
+    sources.into_iter().zip(results).map(|(source, (ended, text))| (source, text, ended)).collect()
+}
+
+/// Words with digits are free. A target at the length limit can end within a word.
+#[test]
+fn translations_have_words_of_the_lexicon() {
+    let known = words(&format!("{TARGET} Caba Baab"));
+    for options in [
+        SearchOptions::greedy(),
+        SearchOptions::default(),
+        SearchOptions { beam: 6, groups: 2, ..SearchOptions::default() },
+        SearchOptions { renormalize: true, ..SearchOptions::default() },
+    ] {
+        let others = |usage| {
+            let mut others = Vec::new();
+            for (source, text, is_whole) in translations(usage, &options) {
+                let new: BTreeSet<String> =
+                    words(&source).difference(&words("a b in abba")).cloned().collect();
+                let mut found: Vec<String> = names::words(&text).map(lower_case).collect();
+                if !is_whole {
+                    found.pop();
+                }
+                let is_free = |word: &String| word.contains(char::is_numeric);
+                let is_other = |word: &String| !known.contains(word) && !new.contains(word);
+                others.extend(found.into_iter().filter(|word| is_other(word) && !is_free(word)));
+            }
+            others
+        };
+        assert_eq!(others(LexiconUse::Words), [""; 0], "{options:?}");
+        assert!(others(LexiconUse::Off).len() > 10, "{options:?}");
+    }
+}
+
+/// `Baca` is new and follows a word before names; `Abba` is known, `Caba` a name of the training text.
+#[test]
+fn new_names_are_copied() {
+    let translator = Translator::from_module(&bundle(), &Device::Cpu);
+    let translate = |usage, beam| {
+        let options = SearchOptions { lexicon: usage, ..SearchOptions::default() }.with_beam(beam);
+        let texts = ["b in Baca", "b in Abba", "a Caba"];
+        let found = translator.translate_batch_with(&texts, &options, &Cancellation::new());
+        found.unwrap().into_iter().map(|found| found.text).collect::<Vec<_>>()
+    };
+    for usage in [LexiconUse::Names, LexiconUse::Both] {
+        let found = translate(usage, 4);
+        assert!(found[0].contains("Baca") && found[2].contains("Caba"), "{found:?}");
+        assert!(!found[1].contains("Abba"), "{found:?}");
+    }
+    assert_eq!(translate(LexiconUse::Names, 1), translate(LexiconUse::Off, 1));
+}
+
+#[test]
+fn a_bundle_keeps_its_lexicon() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let bundle = bundle();
+    bundle.save(path("a")).unwrap();
+    let opened = Bundle::open(path("a")).unwrap();
+    assert_eq!(opened.lexicon, bundle.lexicon);
+    opened.quantize(path("b")).unwrap();
+    archive(&path("b"), &path("c.tar")).unwrap();
+    assert_eq!(Bundle::open(path("c.tar")).unwrap().lexicon, bundle.lexicon);
+    let tokenizer = &bundle.tokenizers.target;
+    assert_eq!(
+        Lexicon::open(path("b").join(LEXICON), tokenizer).unwrap(),
+        **bundle.lexicon.as_ref().unwrap()
+    );
+
+    // A bundle without one replaces it.
+    ModuleBundle { lexicon: None, ..bundle.clone() }.save(path("b")).unwrap();
+    assert!(!path("b").join(LEXICON).exists());
+    let without = Translator::open(path("b"), &Device::Cpu).unwrap();
+    assert!(!without.has_lexicon());
+    without.translate("a b").unwrap();
+    // The search of the bundle used it already.
+    Bundle::write_lexicon(path("b"), bundle.lexicon.as_ref().unwrap()).unwrap();
+    assert_eq!(Bundle::open(path("b")).unwrap().lexicon, bundle.lexicon);
+    let error = Bundle::write_lexicon(path("c.tar"), bundle.lexicon.as_ref().unwrap()).unwrap_err();
+    assert!(matches!(error, InferError::ArchiveIsFixed { .. }), "{error}");
+}
+
+#[test]
+fn damaged_lexicons_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = bundle();
+    bundle.save(folder.path()).unwrap();
+    let path = folder.path().join(LEXICON);
+    let written = fs::read_to_string(&path).unwrap();
+    let last = bundle.tokenizers.target.vocab_size();
+    for (from, to, problem) in [
+        ("{\"format\":1", "{\"format\":2", "its format is 2, expected 1"),
+        ("{\"format\":1", "", "expected value"),
+        ("\"numbers\":", "\"numbers\":1.5,\"x\":", "unknown field `x`"),
+        ("\"capital_starts\":0", "\"capital_starts\":7", "7 is not a share"),
+        ("\"ids\":[", &format!("\"ids\":[{last},"), "do not ascend to"),
+        ("\"ends\":[", "\"ends\":[0,0,", "not in ascending order"),
+    ] {
+        assert!(written.contains(from), "{from} in {written}");
+        fs::write(&path, written.replacen(from, to, 1)).unwrap();
+        let error = Bundle::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("lexicon.json` is not a lexicon of this model"), "{error}");
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+/// More text than a lexicon is for.
+#[test]
+fn a_text_of_many_words_has_no_lexicon() {
+    let mut builder = LexiconBuilder::default();
+    let tokenizers = bundle().tokenizers;
+    for index in 0..=MAX_WORDS {
+        builder.add(&index.to_string(), "a");
+    }
+    builder.add("a", "b");
+    assert_eq!(builder.finish(&tokenizers.target).unwrap(), None);
+}

@@ -159,7 +159,7 @@ impl Units {
             }
         };
         let is_letter =
-            |c: char| c.is_alphabetic() && !is_unspaced(c) && !(are_bytes && !c.is_ascii());
+            |c: char| c.is_alphabetic() && !is_unspaced(c) && (c.is_ascii() || !are_bytes);
         match text.chars().all(is_letter) {
             true if text.is_empty() => Letters::Mark,
             true => Letters::Only,

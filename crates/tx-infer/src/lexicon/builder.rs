@@ -38,7 +38,7 @@ const MAX_COPIED: u32 = 100;
 ///     &["A dog in Rome"],
 /// )?;
 /// let lexicon = builder.finish(&tokenizer)?.expect("few words");
-/// assert_eq!(lexicon.source().new_words("Eine Katze in Rom"), ["Eine", "Katze"]);
+/// assert_eq!(lexicon.source().new_words("Eine Katze in Rom", 9), ["Eine", "Katze"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]

@@ -155,9 +155,9 @@ pub(super) fn can_be_name(word: &str) -> bool {
 }
 
 impl SourceWords {
-    /// Returns the words of a text that its translation has unchanged: names and numbers that are new, or copied in the training text. Each
-    /// is returned once.
-    pub fn copied_words<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    /// Returns the first words of a text that its translation has unchanged, at most `most`: names and numbers that are new, or
+    /// copied in the training text. Each is returned once.
+    pub fn copied_words<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
         let mut found: Vec<&str> = Vec::new();
         let mut before = Neighbor::Start;
         for word in words(text) {
@@ -172,17 +172,23 @@ impl SourceWords {
             if is_copied && !found.contains(&word) {
                 found.push(word);
             }
+            if found.len() >= most {
+                break;
+            }
             before = self.neighbor(lowered);
         }
         found
     }
 
-    /// Returns the words of a text that the training text does not have. Each is returned once.
-    pub fn new_words<'a>(&self, text: &'a str) -> Vec<&'a str> {
+    /// Returns the first words of a text that the training text does not have, at most `most`. Each is returned once.
+    pub fn new_words<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
         let mut found: Vec<&str> = Vec::new();
         for word in words(text) {
-            if !found.contains(&word) && !self.contains(&lower(word)) {
+            if !self.contains(&lower(word)) && !found.contains(&word) {
                 found.push(word);
+            }
+            if found.len() >= most {
+                break;
             }
         }
         found
@@ -315,10 +321,10 @@ mod tests {
             ("in 東京 in thandiwe", &[]),
             ("", &[]),
         ] {
-            assert_eq!(source.copied_words(text), copied, "{text}");
+            assert_eq!(source.copied_words(text, 9), copied, "{text}");
         }
         let few = SourceWords { numbers: 0.3, ..source };
-        assert_eq!(few.copied_words("ein 27, ein 2024"), ["2024"]);
+        assert_eq!(few.copied_words("ein 27, ein 2024", 9), ["2024"]);
     }
 
     /// A piece of four letters is followed by none, one of five by two, and longer ones by three.
@@ -356,6 +362,8 @@ mod tests {
     #[test]
     fn words_that_the_training_text_lacks_are_new() {
         let text = "Ein Hund isst Eis, Eis in Kiel";
-        assert_eq!(source().new_words(text), ["isst", "Eis"]);
+        assert_eq!(source().new_words(text, 9), ["isst", "Eis"]);
+        assert_eq!(source().new_words(text, 1), ["isst"]);
+        assert_eq!(source().copied_words("in Kyjiw in Lwiw", 1), ["Kyjiw"]);
     }
 }

@@ -159,7 +159,7 @@ pub enum LexiconUse {
     Words,
     /// New names and numbers are copied, in beam search without groups.
     Names,
-    /// Both.
+    /// Words and names.
     Both,
 }
 

@@ -13,9 +13,13 @@ use crate::{
     lexicon::Lexicon,
     pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},
-    search::{Constraint, Constraints, Hypothesis, Request, SearchOptions},
+    search::{Constraint, Constraints, Hypothesis, MAX_CONSTRAINTS, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
+
+/// Maximum number of new words of a text that its translation can have. Each step compares each hypothesis with all of
+/// them.
+const MAX_WORDS: usize = 256;
 
 /// Translation of the texts of one call.
 pub(super) struct Sentences {
@@ -36,10 +40,7 @@ pub(super) struct Text {
     forced_first: Option<u32>,
     /// Terms of the glossary.
     terms: Option<FoundTerms>,
-    /// Terms and names that the translation must have.
-    constraints: Option<Constraints>,
-    /// Words that the translation can have besides those of the lexicon; `None` allows all.
-    words: Option<Vec<Vec<u32>>>,
+    allowed: Allowed,
     /// Sentences before the text that are read with it.
     context: Vec<String>,
     /// Target ids.
@@ -47,6 +48,14 @@ pub(super) struct Text {
     number: u64,
     /// Cancellation of this text or of its call.
     cancellation: Cancellation,
+}
+
+/// Words of the translation of a text.
+struct Allowed {
+    /// Terms and names that it must have.
+    constraints: Option<Constraints>,
+    /// Words that it can have besides those of the lexicon; `None` allows all.
+    words: Option<Vec<Vec<u32>>>,
 }
 
 /// Texts with the indices of their lines.
@@ -77,11 +86,11 @@ impl Sentences {
         let read = tokenizer.cased(readable)?;
         let is_lowered = is_in_capitals(readable) && matches!(read, Cow::Owned(_));
         let terms = self.model.terms(readable)?;
+        let allowed = self.allowed(&read, is_lowered, terms.as_ref())?;
         let read = match &terms {
             Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),
             _ => read.into_owned(),
         };
-        let (constraints, words) = self.required(&read, is_lowered, terms.as_ref())?;
         let text = Text {
             is_lowered,
             text: read,
@@ -89,8 +98,7 @@ impl Sentences {
             truncated: readable.len() < text.len(),
             forced_first: tokenizer.forced_first()?,
             terms,
-            constraints,
-            words,
+            allowed,
             context: tokenizer.read_context(line.context).to_vec(),
             prefix: tokenizer.prefix_ids(line.prefix, line.number + 1)?,
             number: line.number,
@@ -99,14 +107,13 @@ impl Sentences {
         Ok(Some(text).filter(|text| !text.text.is_empty()))
     }
 
-    /// Returns the constraints on the translation of a text, and the words that it can have besides those of the
-    /// lexicon; `None` allows all.
-    fn required(
+    /// Returns the words that the translation of a text must and can have.
+    fn allowed(
         &self,
         text: &str,
         is_lowered: bool,
         terms: Option<&FoundTerms>,
-    ) -> Result<(Option<Constraints>, Option<Vec<Vec<u32>>>), InferError> {
+    ) -> Result<Allowed, InferError> {
         let Model { texts, config, .. } = &*self.model;
         let tokenizer = &texts.tokenizers().target;
         let options = &self.options;
@@ -119,7 +126,8 @@ impl Sentences {
         if let Some(source) = texts.lexicon().map(Lexicon::source) {
             // Names are not known from others in capitals.
             let has_names = options.lexicon.copies_names() && !is_lowered;
-            let names = if has_names { source.copied_words(text) } else { Vec::new() };
+            let names =
+                if has_names { source.copied_words(text, MAX_CONSTRAINTS) } else { Vec::new() };
             let constrains = options.beam > 1 && options.groups == 1;
             for name in names {
                 let forms = forms_of(name, tokenizer)?;
@@ -130,7 +138,7 @@ impl Sentences {
                 }
             }
             if is_restricted {
-                for word in source.new_words(text) {
+                for word in source.new_words(text, MAX_WORDS) {
                     words.extend(forms_of(word, tokenizer)?.into_iter().map(|form| form.ids));
                 }
                 let table = self.model.words();
@@ -144,7 +152,7 @@ impl Sentences {
         let room = config.max_len.saturating_sub(2);
         let table = || self.model.words().clone();
         let constraints = (!required.is_empty()).then(|| Constraints::new(required, room, table()));
-        Ok((constraints, is_restricted.then_some(words)))
+        Ok(Allowed { constraints, words: is_restricted.then_some(words) })
     }
 
     pub(super) fn translation(
@@ -203,14 +211,14 @@ impl Text {
 
     /// Request for the translation; `None` if it is canceled.
     pub(super) fn request<'a>(&'a self, source: &'a Source) -> Option<Request<'a>> {
-        let Self { forced_first, prefix, number, cancellation, constraints, words, .. } = self;
+        let Self { forced_first, prefix, number, cancellation, allowed, .. } = self;
         let (forced_first, cancellation) = (*forced_first, Some(cancellation));
         let request = Request {
             context: source.context,
             forced_first,
             prefix,
-            constraints: constraints.as_ref(),
-            words: words.as_deref(),
+            constraints: allowed.constraints.as_ref(),
+            words: allowed.words.as_deref(),
             cancellation,
             ..Request::new(&source.ids, *number)
         };

@@ -60,13 +60,14 @@ impl WordTable {
             None => SpecialTokens::Standard,
         };
         let units = Units::of(tokenizer);
-        let role = |id: u32| match tokenizer.token(id) {
-            Some(token) if id as usize >= special.count() => units.role(&token),
-            _ => Role::Special,
+        let of_id = |id: u32| match tokenizer.token(id) {
+            Some(token) if id as usize >= special.count() => {
+                (units.role(&token), units.letters(&token))
+            }
+            _ => (Role::Special, Letters::Not),
         };
-        let ids = 0..tokenizer.vocab_size() as u32;
-        let letters = |id| tokenizer.token(id).map_or(Letters::Not, |token| units.letters(&token));
-        Self { roles: ids.clone().map(role).collect(), letters: ids.map(letters).collect() }
+        let (roles, letters) = (0..tokenizer.vocab_size() as u32).map(of_id).unzip();
+        Self { roles, letters }
     }
 
     /// Returns `true` if a token continues the word of the token before it.

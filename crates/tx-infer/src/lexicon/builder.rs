@@ -138,17 +138,21 @@ impl LexiconBuilder {
         if is_full {
             return Ok(None);
         }
-        let mut source = SourceWords::default();
-        let mut rare = Vec::new();
+        let (mut frequent_words, mut rare_words, mut rare) = (Vec::new(), Vec::new(), Vec::new());
         for (word, occurrences) in sources {
             let written = occurrences.written().unwrap_or(&word).to_owned();
             if occurrences.count > RARE {
-                source.frequent.add(word, written);
+                frequent_words.push(written);
             } else {
                 rare.extend(occurrences.first);
-                source.rare.add(word, written);
+                rare_words.push(written);
             }
         }
+        let mut source = SourceWords {
+            frequent: frequent_words.into_iter().collect(),
+            rare: rare_words.into_iter().collect(),
+            ..SourceWords::default()
+        };
         let [sentences, with_capital] = sentences;
         source.capital_starts = with_capital as f64 / sentences.max(1) as f64;
         let (mut names, mut numbers) = (Vec::new(), (0, 0));

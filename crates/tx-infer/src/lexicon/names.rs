@@ -1,9 +1,6 @@
 //! Words of the sources, and the new words that are names.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tx_text::spacing::is_unspaced;
@@ -41,39 +38,38 @@ pub struct SourceWords {
     pub(super) numbers: f64,
 }
 
-/// Words in lower case, each as it is written within most sentences. The file has the latter.
+/// Words as they are written within most sentences, in the order of their lower case, which is different for all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Vec<String>", into = "Vec<String>")]
-pub(super) struct Words(BTreeMap<String, String>);
-
-impl From<Vec<String>> for Words {
-    fn from(words: Vec<String>) -> Self {
-        words.into_iter().collect()
-    }
-}
-
-impl From<Words> for Vec<String> {
-    fn from(Words(words): Words) -> Self {
-        words.into_values().collect()
-    }
-}
+#[serde(transparent)]
+pub(super) struct Words(Vec<Box<str>>);
 
 impl FromIterator<String> for Words {
     fn from_iter<I: IntoIterator<Item = String>>(words: I) -> Self {
-        Self(words.into_iter().map(|word| (lower(&word), word)).collect())
+        let mut words: Vec<Box<str>> = words.into_iter().map(String::into_boxed_str).collect();
+        words.sort_by_cached_key(|word| lower(word));
+        Self(words)
     }
 }
 
 impl Words {
-    pub(super) fn add(&mut self, lower: String, written: String) {
-        self.0.insert(lower, written);
+    /// Returns a word, which is in lower case, as it is written.
+    fn get(&self, word: &str) -> Option<&str> {
+        let found = self.0.binary_search_by(|other| (*lower(other)).cmp(word));
+        found.ok().map(|index| &*self.0[index])
     }
 
     /// Whether a piece begins a word other than `word`.
     fn begins_other(&self, piece: &str, word: &str) -> bool {
-        let from = self.0.range::<str, _>((Bound::Included(piece), Bound::Unbounded));
-        let mut begun = from.take_while(|(other, _)| other.starts_with(piece));
-        begun.any(|(other, _)| other != word)
+        let start = self.0.partition_point(|other| *lower(other) < *piece);
+        // The first or the second is another one.
+        let mut first = self.0[start..].iter().take(2).map(|other| lower(other));
+        first.any(|other| other.starts_with(piece) && other != word)
+    }
+
+    /// Whether the words are in order.
+    fn are_in_order(&self) -> bool {
+        let lower: Vec<String> = self.0.iter().map(|word| lower(word)).collect();
+        lower.is_sorted_by(|a, b| a < b)
     }
 }
 
@@ -201,9 +197,7 @@ impl SourceWords {
 
     /// Returns a word, which is in lower case, as it is written within most sentences of the training text.
     pub(crate) fn written(&self, word: &str) -> Option<&str> {
-        let Words(frequent) = &self.frequent;
-        let Words(rare) = &self.rare;
-        frequent.get(word).or_else(|| rare.get(word)).map(String::as_str)
+        self.frequent.get(word).or_else(|| self.rare.get(word))
     }
 
     /// Whether most sentences of the training text begin with a capital.
@@ -213,7 +207,7 @@ impl SourceWords {
 
     /// A word, in lower case, as the neighbor of the next one.
     pub(super) fn neighbor(&self, word: String) -> Neighbor {
-        if self.frequent.0.contains_key(&word) { Neighbor::Word(word) } else { Neighbor::Rare }
+        if self.frequent.get(&word).is_some() { Neighbor::Word(word) } else { Neighbor::Rare }
     }
 
     /// Whether a word, in lower case, consists of pieces that begin other words, as inflections and compounds do. Up to
@@ -246,8 +240,11 @@ impl SourceWords {
         self.frequent.begins_other(piece, word) || self.rare.begins_other(piece, word)
     }
 
-    /// Returns the first value that is not a share.
+    /// Returns the first problem of the lists.
     pub(super) fn problem(&self) -> Option<String> {
+        if !self.frequent.are_in_order() || !self.rare.are_in_order() {
+            return Some("the source words are not in ascending order".into());
+        }
         let Shares { all, at_start, after_rare, after } = &self.names;
         let shares = [all, at_start, after_rare, &self.numbers, &self.capital_starts]
             .into_iter()

@@ -175,6 +175,7 @@ fn damaged_lexicons_are_refused() {
         ("{\"format\":1", "{\"format\":2", "its format is 2, expected 1"),
         ("{\"format\":1", "", "expected value"),
         ("\"numbers\":", "\"numbers\":1.5,\"x\":", "unknown field `x`"),
+        ("\"frequent\":[", "\"frequent\":[\"zz\",", "the source words are not in ascending order"),
         ("\"capital_starts\":0", "\"capital_starts\":7", "7 is not a share"),
         ("\"ids\":[", &format!("\"ids\":[{last},"), "do not ascend to"),
         ("\"ends\":[", "\"ends\":[0,0,", "not in ascending order"),

@@ -1,10 +1,10 @@
 //! Texts in capitals, such as headlines, which few corpora contain.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, mem};
 
 use tx_text::{TextError, Tokenizer, text_words::word_ranges};
 
-use crate::lexicon::SourceWords;
+use crate::lexicon::{MAX_WORD, SourceWords};
 
 /// Letters of the shortest text whose capitals are not read as they are.
 const SHORTEST: usize = 4;
@@ -79,11 +79,30 @@ fn capitalized<'a>(text: &'a str, known: &SourceWords) -> Cow<'a, str> {
         return text.into();
     }
     let mut is_first = known.begins_with_capitals();
-    let read = map_words(text, |word| {
-        let word = known.written(word).unwrap_or(word);
-        if std::mem::take(&mut is_first) { title(word) } else { word.to_owned() }
-    });
+    let (mut read, mut end) = (String::with_capacity(text.len()), 0);
+    for range in word_ranges(text, usize::MAX) {
+        read.push_str(&text[end..range.start]);
+        end = range.end;
+        let mut begins = mem::take(&mut is_first);
+        if !is_plain(&text[range.clone()]) {
+            read.push_str(&text[range]);
+            continue;
+        }
+        read.push_str(&map_words(&text[range], |word| {
+            let word = known.written(word).unwrap_or(word);
+            if mem::take(&mut begins) { title(word) } else { word.to_owned() }
+        }));
+    }
+    read.push_str(&text[end..]);
     if read == text { text.into() } else { read.into() }
+}
+
+/// Whether a part of a text between white space is a word, with hyphens and apostrophes and between punctuation marks: no
+/// address, placeholder or tag.
+fn is_plain(part: &str) -> bool {
+    let is_mark = |c: char| ".,;:!?…\"'()«»‹›„“”‚‘’–—¿¡".contains(c);
+    let word = part.trim_matches(is_mark);
+    word.chars().all(|c| c.is_alphabetic() || "-'’".contains(c))
 }
 
 /// Returns words, in lower case, as the training text has them, also with the `ß` that `SS` is for; `None` if it does not
@@ -91,7 +110,9 @@ fn capitalized<'a>(text: &'a str, known: &SourceWords) -> Cow<'a, str> {
 fn written(words: &str, known: &SourceWords) -> Option<String> {
     let mut are_known = true;
     let written = map_words(words, |word| {
-        let places = word.match_indices("ss").map(|(at, _)| at);
+        // No known word is longer.
+        let short = if word.len() > MAX_WORD { "" } else { word };
+        let places = short.match_indices("ss").map(|(at, _)| at);
         let mut others = places.map(|at| format!("{}ß{}", &word[..at], &word[at + "ss".len()..]));
         let found = known.written(word).map(str::to_owned);
         let found = found.or_else(|| others.find_map(|it| known.written(&it).map(str::to_owned)));
@@ -203,6 +224,10 @@ mod tests {
             ("IN ROM BEISST HUND", "In Rom beißt Hund"),
             ("der große hund in rom.", "Der große Hund in Rom."),
             ("große katze, nicht?", "Große katze, nicht?"),
+            ("„hund-hund“ in rom", "„Hund-Hund“ in Rom"),
+            // Addresses, placeholders and tags.
+            ("{rom} in rom", "{rom} in Rom"),
+            ("www.rom.de <b>rom</b> in rom", "www.rom.de <b>rom</b> in Rom"),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tx_text::Tokenizer;
 
 pub use builder::LexiconBuilder;
+pub(crate) use names::MAX_WORD;
 pub use names::SourceWords;
 pub use target_words::TargetWords;
 pub(crate) use target_words::WordRestriction;

@@ -122,7 +122,8 @@ impl LexiconBuilder {
                 self.targets.insert(word.to_owned());
             }
         }
-        if self.sources.len() > MAX_WORDS || self.targets.len() > MAX_WORDS {
+        let sizes = [self.sources.len(), self.copies.len(), self.targets.len()];
+        if sizes.into_iter().any(|size| size > MAX_WORDS) {
             *self = Self { is_full: true, ..Self::default() };
         }
     }

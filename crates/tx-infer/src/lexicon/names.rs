@@ -19,6 +19,9 @@ const COPIED_SHARE: f64 = 1.0 / 3.0;
 /// Weight of the share of all words in the share of words after a given one, as a number of words.
 const PRIOR: f64 = 4.0;
 
+/// Bytes of the longest word of a lexicon. A comparison takes time in proportion.
+pub(crate) const MAX_WORD: usize = 256;
+
 /// Words of the source text of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,8 +69,11 @@ impl Words {
         first.any(|other| other.starts_with(piece) && other != word)
     }
 
-    /// Whether the words are in order.
-    fn are_in_order(&self) -> bool {
+    /// Whether the words are in order, and none is longer than [`MAX_WORD`].
+    fn are_valid(&self) -> bool {
+        if self.0.iter().any(|word| word.len() > MAX_WORD) {
+            return false;
+        }
         let lower: Vec<String> = self.0.iter().map(|word| lower(word)).collect();
         lower.is_sorted_by(|a, b| a < b)
     }
@@ -132,9 +138,11 @@ impl Shares {
     }
 }
 
-/// Words of a text, in order: letters and digits between other characters.
+/// Words of a text, in order: letters and digits between other characters. Longer ones than
+/// [`MAX_WORD`] are left out.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.filter(|word| (1..=MAX_WORD).contains(&word.len()))
 }
 
 /// Whether a word is a number of two digits or more.
@@ -242,8 +250,11 @@ impl SourceWords {
 
     /// Returns the first problem of the lists.
     pub(super) fn problem(&self) -> Option<String> {
-        if !self.frequent.are_in_order() || !self.rare.are_in_order() {
-            return Some("the source words are not in ascending order".into());
+        if !self.frequent.are_valid() || !self.rare.are_valid() {
+            let problem = format!(
+                "the source words are not in ascending order, or one has more than {MAX_WORD} bytes"
+            );
+            return Some(problem);
         }
         let Shares { all, at_start, after_rare, after } = &self.names;
         let shares = [all, at_start, after_rare, &self.numbers, &self.capital_starts]

@@ -175,7 +175,11 @@ fn damaged_lexicons_are_refused() {
         ("{\"format\":1", "{\"format\":2", "its format is 2, expected 1"),
         ("{\"format\":1", "", "expected value"),
         ("\"numbers\":", "\"numbers\":1.5,\"x\":", "unknown field `x`"),
-        ("\"frequent\":[", "\"frequent\":[\"zz\",", "the source words are not in ascending order"),
+        (
+            "\"frequent\":[",
+            "\"frequent\":[\"zz\",",
+            "the source words are not in ascending order, or one",
+        ),
         ("\"capital_starts\":0", "\"capital_starts\":7", "7 is not a share"),
         ("\"ids\":[", &format!("\"ids\":[{last},"), "do not ascend to"),
         ("\"ends\":[", "\"ends\":[0,0,", "not in ascending order"),
@@ -186,6 +190,20 @@ fn damaged_lexicons_are_refused() {
         assert!(error.contains("lexicon.json` is not a lexicon of this model"), "{error}");
         assert!(error.contains(problem), "{error}");
     }
+}
+
+/// They would take long to compare.
+#[test]
+fn long_words_are_left_out() {
+    let long = "SS".repeat(1 << 15);
+    let mut builder = LexiconBuilder::default();
+    builder.add(&format!("{long} kurz"), &long);
+    let tokenizers = bundle().tokenizers;
+    let lexicon = builder.finish(&tokenizers.target).unwrap().unwrap();
+    assert!(lexicon.target().is_empty());
+    assert_eq!(lexicon.source().new_words(&format!("{long} kurz neu"), 9), ["neu"]);
+    let capitals = crate::Capitals::Lower;
+    capitals.read(&long, &tokenizers.source, Some(lexicon.source())).unwrap();
 }
 
 /// More text than a lexicon is for.

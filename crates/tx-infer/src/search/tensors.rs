@@ -188,7 +188,8 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
     } else {
         log_probs.topk_with_indices(count, 1)
     };
-    let tokens: Vec<u32> = tokens.into_data().iter::<u32>().collect();
+    // A kernel that finds no larger value than negative infinity returns -1.
+    let tokens: Vec<i64> = tokens.into_data().iter::<i64>().collect();
     // Read together, because each read waits for the device.
     let values = read(Tensor::cat(vec![values, finite], 1));
     let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count + 1));
@@ -197,8 +198,9 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
         if finite.is_nan() {
             return vec![NOT_FINITE];
         }
-        let row = tokens.iter().copied().zip(values.iter().copied());
-        row.filter(|(_, value)| value.is_finite()).collect()
+        let row = tokens.iter().zip(values.iter().copied());
+        let possible = row.filter(|(_, value)| value.is_finite());
+        possible.filter_map(|(token, value)| Some((u32::try_from(*token).ok()?, value))).collect()
     })
     .collect()
 }

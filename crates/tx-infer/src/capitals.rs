@@ -1,4 +1,4 @@
-//! Texts in capitals, such as headlines, which few corpora contain.
+//! Case of texts, such as headlines in capitals, which few corpora contain.
 
 use std::{borrow::Cow, mem};
 
@@ -9,67 +9,50 @@ use crate::lexicon::{MAX_WORD, SourceWords};
 /// Letters of the shortest text whose capitals are not read as they are.
 const SHORTEST: usize = 4;
 
-/// Reading of texts in capitals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Capitals {
-    /// If the words of a text in capitals have fewer than two thirds of its tokens in lower case, the model
-    /// reads these, and its translation is set in capitals. A model that knows capitals has tokens for them.
-    /// With a [lexicon](crate::lexicon), words have their case in the training text, also those of a text without
-    /// capitals.
-    #[default]
-    Lower,
-    /// The model reads the text unchanged.
-    Keep,
-}
-
-impl Capitals {
-    /// Returns the text that the model reads; owned if it differs from `text`. It has the same length in
-    /// bytes, with the same words at the same positions.
-    ///
-    /// # Errors
-    ///
-    /// If a word cannot be tokenized.
-    pub(crate) fn read<'a>(
-        self,
-        text: &'a str,
-        tokenizer: &Tokenizer,
-        known: Option<&SourceWords>,
-    ) -> Result<Cow<'a, str>, TextError> {
-        match self {
-            Self::Lower if is_in_capitals(text) => {}
-            Self::Lower => return Ok(known.map_or(text.into(), |known| capitalized(text, known))),
-            Self::Keep => return Ok(text.into()),
-        }
-        let count = |text: &str| Ok::<_, TextError>(tokenizer.encode(text)?.len());
-        let (mut read, mut end) = (String::with_capacity(text.len()), 0);
-        // Special tokens at the ends do not count.
-        let (mut tokens_before, mut tokens_after, ends) = (0, 0, count("")?);
-        for range in word_ranges(text, usize::MAX) {
-            let word = &text[range.clone()];
-            let written = known.and_then(|known| written(&lower(word), known));
-            // A text in capitals is in none of its cases.
-            let lower = written.as_ref().map_or_else(|| lower(word), Clone::clone);
-            let title = title(&lower);
-            let [upper_tokens, lower_tokens, title_tokens] =
-                [count(word)?, count(&lower)?, count(&title)?].map(|all| all.saturating_sub(ends));
-            // A noun of German and a name have a token of their own with a capital. A sentence begins with
-            // one, unless the model knows none.
-            let is_title = match (end, known.filter(|_| written.is_some())) {
-                (0, Some(known)) => known.begins_with_capitals(),
-                (0, None) => title_tokens <= lower_tokens,
-                (_, Some(_)) => false,
-                (_, None) => title_tokens < lower_tokens,
-            };
-            tokens_before += upper_tokens;
-            tokens_after += if is_title { title_tokens } else { lower_tokens };
-            read.push_str(&text[end..range.start]);
-            read.push_str(if is_title { &title } else { &lower });
-            end = range.end;
-        }
-        read.push_str(&text[end..]);
-        let is_shorter = 3 * tokens_after < 2 * tokens_before;
-        Ok(if is_shorter && read != text { read.into() } else { text.into() })
+/// Returns a text with the case that the model reads: lower case instead of capitals if the words have fewer than
+/// two thirds of its tokens in lower case, and that of the training text if it is known. Owned if it differs from
+/// `text`. It has the same length in bytes, with the same words at the same positions.
+///
+/// # Errors
+///
+/// If a word cannot be tokenized.
+pub(crate) fn in_known_case<'a>(
+    text: &'a str,
+    tokenizer: &Tokenizer,
+    known: Option<&SourceWords>,
+) -> Result<Cow<'a, str>, TextError> {
+    if !is_in_capitals(text) {
+        return Ok(known.map_or(text.into(), |known| capitalized(text, known)));
     }
+    let count = |text: &str| Ok::<_, TextError>(tokenizer.encode(text)?.len());
+    let (mut read, mut end) = (String::with_capacity(text.len()), 0);
+    // Special tokens at the ends do not count.
+    let (mut tokens_before, mut tokens_after, ends) = (0, 0, count("")?);
+    for range in word_ranges(text, usize::MAX) {
+        let word = &text[range.clone()];
+        let written = known.and_then(|known| written(&lower(word), known));
+        // A text in capitals is in none of its cases.
+        let lower = written.as_ref().map_or_else(|| lower(word), Clone::clone);
+        let title = title(&lower);
+        let [upper_tokens, lower_tokens, title_tokens] =
+            [count(word)?, count(&lower)?, count(&title)?].map(|all| all.saturating_sub(ends));
+        // A noun of German and a name have a token of their own with a capital. A sentence begins with
+        // one, unless the model knows none.
+        let is_title = match (end, known.filter(|_| written.is_some())) {
+            (0, Some(known)) => known.begins_with_capitals(),
+            (0, None) => title_tokens <= lower_tokens,
+            (_, Some(_)) => false,
+            (_, None) => title_tokens < lower_tokens,
+        };
+        tokens_before += upper_tokens;
+        tokens_after += if is_title { title_tokens } else { lower_tokens };
+        read.push_str(&text[end..range.start]);
+        read.push_str(if is_title { &title } else { &lower });
+        end = range.end;
+    }
+    read.push_str(&text[end..]);
+    let is_shorter = 3 * tokens_after < 2 * tokens_before;
+    Ok(if is_shorter && read != text { read.into() } else { text.into() })
 }
 
 /// Returns a text without capitals with those of the training text; owned if it differs.
@@ -99,7 +82,7 @@ fn capitalized<'a>(text: &'a str, known: &SourceWords) -> Cow<'a, str> {
 
 /// Whether a part of a text between white space is a word, with hyphens and apostrophes and between punctuation marks: no
 /// address, placeholder or tag.
-fn is_plain(part: &str) -> bool {
+pub(crate) fn is_plain(part: &str) -> bool {
     let is_mark = |c: char| ".,;:!?…\"'()«»‹›„“”‚‘’–—¿¡".contains(c);
     let word = part.trim_matches(is_mark);
     word.chars().all(|c| c.is_alphabetic() || "-'’".contains(c))
@@ -123,7 +106,7 @@ fn written(words: &str, known: &SourceWords) -> Option<String> {
 }
 
 /// Replaces the words of a text: letters and digits between other characters.
-fn map_words(text: &str, mut map: impl FnMut(&str) -> String) -> String {
+pub(crate) fn map_words(text: &str, mut map: impl FnMut(&str) -> String) -> String {
     let mut mapped = String::with_capacity(text.len());
     for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
@@ -188,24 +171,22 @@ mod tests {
     #[test]
     fn a_text_in_capitals_is_read_in_the_case_with_the_fewest_tokens() {
         let tokenizer = tokenizer("Der große Hund läuft über die Straße.");
-        let read = |text| Capitals::Lower.read(text, &tokenizer, None).unwrap().into_owned();
+        let read = |text| in_known_case(text, &tokenizer, None).unwrap().into_owned();
         assert_eq!(read("DER GROSSE HUND LÄUFT."), "Der grosse Hund läuft.");
         assert_eq!(read("HUND  ÜBER HUND"), "Hund  über Hund");
         for unchanged in ["Der Hund", "DER Hund LÄUFT", "HUN", "123 456", "一二三四"] {
             assert!(matches!(
-                Capitals::Lower.read(unchanged, &tokenizer, None).unwrap(),
+                in_known_case(unchanged, &tokenizer, None).unwrap(),
                 Cow::Borrowed(text) if text == unchanged
             ));
         }
-        let kept = Capitals::Keep.read("DER HUND LÄUFT.", &tokenizer, None).unwrap();
-        assert_eq!(kept, "DER HUND LÄUFT.");
     }
 
     /// A model with tokens for the words in capitals reads them.
     #[test]
     fn known_capitals_are_kept() {
         let tokenizer = tokenizer("DER HUND LÄUFT. der Hund läuft.");
-        let read = Capitals::Lower.read("DER HUND LÄUFT.", &tokenizer, None).unwrap();
+        let read = in_known_case("DER HUND LÄUFT.", &tokenizer, None).unwrap();
         assert_eq!(read, "DER HUND LÄUFT.");
     }
 
@@ -218,7 +199,7 @@ mod tests {
         }
         let tokenizer = tokenizer("Der große Hund in Rom beißt.");
         let lexicon = builder.finish(&tokenizer).unwrap().unwrap();
-        let read = |text| Capitals::Lower.read(text, &tokenizer, Some(lexicon.source())).unwrap();
+        let read = |text| in_known_case(text, &tokenizer, Some(lexicon.source())).unwrap();
         for (text, expected) in [
             ("DER GROSSE HUND BEISST IN ROM.", "Der große Hund beißt in Rom."),
             ("IN ROM BEISST HUND", "In Rom beißt Hund"),
@@ -234,8 +215,6 @@ mod tests {
         for unchanged in ["der Hund", "hun", "Der hund in rom", "123"] {
             assert!(matches!(read(unchanged), Cow::Borrowed(_)), "{unchanged}");
         }
-        let kept = Capitals::Keep.read("der hund", &tokenizer, Some(lexicon.source())).unwrap();
-        assert_eq!(kept, "der hund");
     }
 
     /// `ı` and `I`, `ẞ` and `ß` have other lengths; `ß` and `SS` have the same.

@@ -12,6 +12,7 @@
 mod builder;
 mod names;
 mod target_words;
+mod typos;
 
 use std::{io, path::Path};
 
@@ -19,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use tx_text::Tokenizer;
 
 pub use builder::LexiconBuilder;
-pub(crate) use names::MAX_WORD;
 pub use names::SourceWords;
+pub(crate) use names::{MAX_WORD, words};
 pub use target_words::TargetWords;
 pub(crate) use target_words::WordRestriction;
 

@@ -43,16 +43,17 @@ pub mod translator;
 pub mod alignment;
 pub mod attention;
 pub mod attention_page;
-pub mod capitals;
 pub mod figure;
 pub mod inside;
 pub mod inside_page;
 pub mod pair_tokenizer;
+pub mod reading;
 pub mod tokens;
 
 pub mod pool;
 
 mod bundle_engine;
+mod capitals;
 mod json;
 mod model;
 mod runner;
@@ -78,7 +79,6 @@ pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, Ne
 #[cfg(feature = "burn")]
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
 pub use cancellation::Cancellation;
-pub use capitals::Capitals;
 pub use classifier::{Classification, Classifier, LabelScore};
 pub use confidence::{Calibration, Confidence, Reliability, WordConfidence};
 pub use deadline::Deadline;
@@ -94,6 +94,7 @@ pub use model::PackedModel;
 pub use pair_tokenizer::PairTokenizer;
 pub use pool::{Failure, Observer, Pool, Priority};
 pub use precision::Precision;
+pub use reading::Reading;
 pub use search::{
     EarlyStopping, Engine, GlossaryUse, Hypothesis, LengthNorm, LexiconUse, Request, Sampling,
     SearchOptions,

@@ -9,9 +9,9 @@ use tx_text::{
 
 use crate::{
     bundle::{Bundle, LanguagePlacement, Languages},
-    capitals::Capitals,
     error::InferError,
-    lexicon::Lexicon,
+    lexicon::{Lexicon, SourceWords},
+    reading::{Adaptation, Reading},
     tokens::{Limit, Tokens, encode_prefix, encode_truncated, encode_whole, readable},
 };
 
@@ -24,7 +24,7 @@ pub struct PairTokenizer {
     tokenizers: Tokenizers,
     max_len: usize,
     languages: Option<Selection>,
-    capitals: Capitals,
+    reading: Reading,
     /// Words of the training text, which say how words are written.
     lexicon: Option<Arc<Lexicon>>,
     context: Sentences,
@@ -97,7 +97,7 @@ impl PairTokenizer {
             tokenizers,
             max_len,
             languages: selection,
-            capitals: Capitals::default(),
+            reading: Reading::default(),
             lexicon: None,
             context: Sentences::default(),
         }
@@ -173,9 +173,9 @@ impl PairTokenizer {
         Ok(self)
     }
 
-    /// Sets the reading of sources in capitals.
-    pub fn with_capitals(self, capitals: Capitals) -> Self {
-        Self { capitals, ..self }
+    /// Sets the reading of sources that are written otherwise than the training text.
+    pub fn with_reading(self, reading: Reading) -> Self {
+        Self { reading, ..self }
     }
 
     pub(crate) fn with_max_len(self, max_len: usize) -> Self {
@@ -199,7 +199,7 @@ impl PairTokenizer {
     /// If the text cannot be tokenized, or needs a language that is not selected.
     pub fn source(&self, text: &str) -> Result<Tokens, InferError> {
         let SourceText { text, token } = self.split(text)?;
-        let text = self.cased(self.readable(text))?;
+        let text = self.read(self.readable(text))?;
         let mut tokens = Tokens::of_source(&self.tokenizers.source, &text, self.max_len)?;
         if let Some(id) = token {
             let name = self.tokenizers.source.token(id).unwrap_or_default();
@@ -290,18 +290,29 @@ impl PairTokenizer {
         self.languages.as_ref()?.source.as_deref()
     }
 
-    /// Returns the ids of a source after those of the sentences before it, the oldest first, of which the
-    /// oldest are left out if they do not fit.
+    /// Returns the ids of a source, [read](Self::read), after those of the sentences before it.
     pub(crate) fn source_ids(
         &self,
         source: SourceText<'_>,
         context: &[String],
     ) -> Result<SourceIds, InferError> {
+        let readable = self.readable(source.text);
+        let text = self.read(readable)?;
+        let found = self.read_ids(SourceText { text: &text, ..source }, context)?;
+        let truncated = found.truncated || readable.len() < source.text.len();
+        Ok(SourceIds { truncated, ..found })
+    }
+
+    /// Returns the ids of a source as it is after those of the sentences before it, the oldest first, of which the
+    /// oldest are left out if they do not fit.
+    pub(crate) fn read_ids(
+        &self,
+        source: SourceText<'_>,
+        context: &[String],
+    ) -> Result<SourceIds, InferError> {
         let SourceText { text, token } = source;
-        let is_part = self.readable(text).len() < text.len();
-        let text = self.cased(self.readable(text))?;
         let tokenizer = &self.tokenizers.source;
-        let (mut ids, truncated) = encode_truncated(tokenizer, &text, self.max_len)?;
+        let (mut ids, truncated) = encode_truncated(tokenizer, text, self.max_len)?;
         let context = match ContextTokenizer::new(tokenizer).filter(|_| !context.is_empty()) {
             Some(of_context) => {
                 // Longer sentences do not fit.
@@ -312,7 +323,6 @@ impl PairTokenizer {
             }
             None => 0,
         };
-        let truncated = truncated || is_part;
         let Some(token) = token else { return Ok(SourceIds { ids, context, truncated }) };
         ids.insert(start_of_text(&ids), token);
         let truncated = truncated || ids.len() > self.max_len;
@@ -340,10 +350,19 @@ impl PairTokenizer {
         readable(text, self.max_len)
     }
 
-    /// Returns a source in the case that the model reads; owned if it differs.
-    pub(crate) fn cased<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
-        let words = self.lexicon().map(Lexicon::source);
-        Ok(self.capitals.read(text, &self.tokenizers.source, words)?)
+    /// Returns a source as the model reads it; owned if it differs.
+    pub(crate) fn read<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
+        Ok(self.reading.read(text, &self.tokenizers.source, self.known())?)
+    }
+
+    /// Returns the differences between a source and the one that the model reads.
+    pub(crate) fn adaptation(&self, text: &str, read: &str) -> Adaptation {
+        self.reading.adaptation(text, read, self.known())
+    }
+
+    /// Words of the sources of the training text.
+    fn known(&self) -> Option<&SourceWords> {
+        self.lexicon().map(Lexicon::source)
     }
 
     /// Decodes target ids without tokens of languages.

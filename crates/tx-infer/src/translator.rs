@@ -19,7 +19,6 @@ use tx_text::{Tokenizers, WordTable, context::before};
 use crate::{
     bundle::{Parts, check_same_tokenizers},
     cancellation::Cancellation,
-    capitals::Capitals,
     confidence::Calibration,
     error::InferError,
     glossary::{FoundTerms, Glossary, Terms},
@@ -27,6 +26,7 @@ use crate::{
     mbr::Mbr,
     pair_tokenizer::PairTokenizer,
     pool::{Failure, InOrder, Placement, Priority},
+    reading::Reading,
     runner::{EnsembleModel, Runner, TaskModel, ensemble_methods, runner_methods},
     search::{Engine, SearchOptions},
     shortlist::Shortlist,
@@ -148,10 +148,10 @@ impl Translator {
         Ok(Self { runner })
     }
 
-    /// Sets the reading of texts in capitals in all calls.
-    pub fn with_capitals(self, capitals: Capitals) -> Self {
+    /// Sets the reading of texts that are written otherwise than the training text, in all calls.
+    pub fn with_reading(self, reading: Reading) -> Self {
         let model = Arc::unwrap_or_clone(self.runner.model);
-        let model = Model { texts: model.texts.with_capitals(capitals), ..model };
+        let model = Model { texts: model.texts.with_reading(reading), ..model };
         Self { runner: Runner { model: model.into(), ..self.runner } }
     }
 

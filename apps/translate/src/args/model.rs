@@ -11,8 +11,8 @@ use clap::{
     builder::{PathBufValueParser, TypedValueParser},
 };
 use tx_infer::{
-    Bundle, Capitals, Classifier, Device, Engine, FillMask, Generator, Glossary, GlossaryLanguages,
-    InferError, PairTokenizer, Precision, Shortlist, TaskKind, Translator,
+    Bundle, Classifier, Device, Engine, FillMask, Generator, Glossary, GlossaryLanguages,
+    InferError, PairTokenizer, Precision, Reading, Shortlist, TaskKind, Translator,
     device::{DeviceError, DeviceName, Kind},
 };
 
@@ -262,9 +262,9 @@ pub struct TranslatorArgs {
     #[command(flatten)]
     pub glossary: GlossaryArgs,
 
-    /// Read texts in capitals as they are, instead of in lower case if that takes far fewer tokens
+    /// Read texts as they are written, also in capitals, with typos or without a final mark
     #[arg(long)]
-    pub keep_capitals: bool,
+    pub as_written: bool,
 
     /// Size of a batch
     #[command(flatten)]
@@ -354,8 +354,8 @@ impl TranslatorArgs {
             let problem = "`--lexicon` needs a bundle with a lexicon".into();
             return Err(InferError::Search { problems: vec![problem] });
         }
-        let capitals = if self.keep_capitals { Capitals::Keep } else { Capitals::Lower };
-        let translator = translator.with_capitals(capitals);
+        let reading = if self.as_written { Reading::AsWritten } else { Reading::Adapted };
+        let translator = translator.with_reading(reading);
         Ok(translator.with_batch_tokens(self.batch.batch_tokens).with_threads(self.threads.count()))
     }
 

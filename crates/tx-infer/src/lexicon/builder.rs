@@ -1,12 +1,14 @@
 //! Lexicon from sentences and their translations.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tx_text::{Tokenizer, spacing::is_unspaced};
 
 use super::{
     Lexicon, MAX_WORDS, SourceWords, TargetWords,
-    names::{Neighbor, Shares, can_be_name, is_long_number, words},
+    names::{
+        Neighbor, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted, words,
+    },
 };
 use crate::{
     capitals::lower,
@@ -20,9 +22,8 @@ const RARE: u32 = 2;
 /// Maximum number of cases in which a word is counted.
 const MAX_CASES: usize = 8;
 
-/// Largest number of sentences with a name or number that the lexicon records as copied. A model learns those that are
-/// more frequent.
-const MAX_COPIED: u32 = 100;
+/// Smallest share of the translations with a name or number that the lexicon records as copied.
+const MIN_COPIED: f64 = 0.6;
 
 /// Learns a [`Lexicon`] from sentences and their translations.
 ///
@@ -48,10 +49,19 @@ pub struct LexiconBuilder {
     /// Sentences with a name or number, and those whose translations have it.
     copies: HashMap<String, (u32, u32)>,
     targets: HashSet<String>,
-    /// Sentences with letters, and those of them that begin with a capital.
-    sentences: [u64; 2],
+    sentences: Sentences,
     /// Whether there were more than [`MAX_WORDS`].
     is_full: bool,
+}
+
+/// Numbers of sentences with letters.
+#[derive(Debug, Default)]
+struct Sentences {
+    all: u64,
+    /// Those that begin with a capital.
+    capital: u64,
+    /// Those that end with a final mark.
+    marked: u64,
 }
 
 /// Occurrences of a source word.
@@ -90,27 +100,29 @@ impl LexiconBuilder {
         }
         let target: HashSet<&str> = words(target).collect();
         if let Some(first) = source.chars().find(|c| c.is_alphabetic()) {
-            let [sentences, with_capital] = &mut self.sentences;
-            *sentences += 1;
-            *with_capital += u64::from(first.is_uppercase());
+            let Sentences { all, capital, marked } = &mut self.sentences;
+            *all += 1;
+            *capital += u64::from(first.is_uppercase());
+            *marked += u64::from(!source.trim_end().ends_with(char::is_alphanumeric));
         }
         let mut before = None;
         let mut counted = HashSet::new();
         for word in words(source) {
             let lowered = lower(word);
             let is_copied = target.contains(word);
-            let can_be_copied = can_be_name(word) || is_long_number(word);
+            let is_name = can_be_name(word);
             let found = self.sources.entry(lowered.clone()).or_default();
             found.count = found.count.saturating_add(1);
             if before.is_some() {
                 found.add_written(word);
             }
-            if can_be_copied && found.count <= RARE {
-                found.first.push((word.to_owned(), before, is_copied));
+            if (is_name || is_long_number(word)) && found.count <= RARE {
+                let quotation = is_quoted(source, word).then(|| QUOTATION.to_owned());
+                found.first.push((word.to_owned(), quotation.or(before), is_copied));
             } else if found.count > RARE {
                 found.first = Vec::new();
             }
-            if can_be_copied && counted.insert(word) {
+            if (is_name || is_number(word)) && counted.insert(word) {
                 let (sentences, copies) = self.copies.entry(word.to_owned()).or_default();
                 *sentences = sentences.saturating_add(1);
                 *copies += u32::from(is_copied && *copies < u32::MAX);
@@ -139,26 +151,28 @@ impl LexiconBuilder {
         if is_full {
             return Ok(None);
         }
-        let (mut frequent_words, mut rare_words, mut rare) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut counts, mut rare_words, mut rare) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (word, occurrences) in sources {
             let written = occurrences.written().unwrap_or(&word).to_owned();
             if occurrences.count > RARE {
-                frequent_words.push(written);
+                counts.insert(word, (written, occurrences.count));
             } else {
                 rare.extend(occurrences.first);
                 rare_words.push(written);
             }
         }
         let mut source = SourceWords {
-            frequent: frequent_words.into_iter().collect(),
+            counts: counts.values().map(|(_, count)| *count).collect(),
+            frequent: counts.into_values().map(|(written, _)| written).collect(),
             rare: rare_words.into_iter().collect(),
             ..SourceWords::default()
         };
-        let [sentences, with_capital] = sentences;
-        source.capital_starts = with_capital as f64 / sentences.max(1) as f64;
+        let Sentences { all, capital, marked } = sentences;
+        source.capital_starts = capital as f64 / all.max(1) as f64;
+        source.final_marks = marked as f64 / all.max(1) as f64;
         let (mut names, mut numbers) = (Vec::new(), (0, 0));
         for (word, before, is_copied) in rare {
-            if is_long_number(&word) {
+            if is_number(&word) {
                 numbers = (numbers.0 + u32::from(is_copied), numbers.1 + 1);
             } else if !source.is_composed(&lower(&word)) {
                 let neighbor = before.map_or(Neighbor::Start, |before| source.neighbor(before));
@@ -168,7 +182,7 @@ impl LexiconBuilder {
         source.names = Shares::of(&names);
         source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
         let is_copied = |(_, (sentences, copies)): &(String, (u32, u32))| {
-            *sentences <= MAX_COPIED && u64::from(*copies) * 10 >= u64::from(*sentences) * 9
+            f64::from(*copies) >= MIN_COPIED * f64::from(*sentences)
         };
         source.copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))

@@ -16,6 +16,9 @@ const SHORTEST_PIECE: usize = 4;
 /// Share of copied words from which new words are copied.
 const COPIED_SHARE: f64 = 1.0 / 3.0;
 
+/// A word in quotation marks follows this one.
+pub(super) const QUOTATION: &str = "\"";
+
 /// Weight of the share of all words in the share of words after a given one, as a number of words.
 const PRIOR: f64 = 4.0;
 
@@ -28,11 +31,15 @@ pub(crate) const MAX_WORD: usize = 256;
 pub struct SourceWords {
     /// Words that occur three times or more.
     pub(super) frequent: Words,
+    /// Occurrences of each of them.
+    pub(super) counts: Vec<u32>,
     /// Words that occur once or twice.
     pub(super) rare: Words,
     /// Share of the sentences with letters that begin with a capital.
     pub(super) capital_starts: f64,
-    /// Names and numbers that their translations have, too, unless they are frequent.
+    /// Share of the sentences with letters that end with a final mark.
+    pub(super) final_marks: f64,
+    /// Names and numbers that most of their translations have, too.
     pub(super) copied: BTreeSet<String>,
     /// Share of copied words among the rare ones with a capital that are not composed of others, by the word
     /// before.
@@ -67,6 +74,15 @@ impl Words {
         // The first or the second is another one.
         let mut first = self.0[start..].iter().take(2).map(|other| lower(other));
         first.any(|other| other.starts_with(piece) && other != word)
+    }
+
+    /// The words, as they are written, that begin with a text in lower case, with their indices.
+    pub(super) fn beginning_with(&self, start: &str) -> impl Iterator<Item = (usize, &str)> {
+        let first = self.0.partition_point(|other| *lower(other) < *start);
+        let words = self.0.iter().enumerate().skip(first);
+        words
+            .map(|(index, word)| (index, &**word))
+            .take_while(move |(_, word)| lower(word).starts_with(start))
     }
 
     /// Whether the words are in order, and none is longer than [`MAX_WORD`].
@@ -140,14 +156,39 @@ impl Shares {
 
 /// Words of a text, in order: letters and digits between other characters. Longer ones than
 /// [`MAX_WORD`] are left out.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| (1..=MAX_WORD).contains(&word.len()))
 }
 
+/// Whether a word of a text is the first in quotation marks. Apostrophes are within words.
+pub(super) fn is_quoted(text: &str, word: &str) -> bool {
+    let mut before = text[..offset(text, word)].chars().rev();
+    let is_mark = |c| matches!(c, '"' | '\'' | '“' | '„' | '‚' | '‘' | '«' | '»' | '‹' | '›');
+    before.next().is_some_and(is_mark) && !before.next().is_some_and(char::is_alphanumeric)
+}
+
+/// Position of a part of a text, in bytes.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+/// Whether a word is a number.
+pub(super) fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Whether a word is a number of two digits or more.
 pub(super) fn is_long_number(word: &str) -> bool {
-    word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit())
+    word.len() > 1 && is_number(word)
+}
+
+/// Whether one character between two words, or a word and a name, of a text makes them one name. Numbers are apart.
+fn is_joined(text: &str, first: &str, second: &str) -> bool {
+    let between = &text[offset(text, first) + first.len()..offset(text, second)];
+    matches!(between, " " | "-" | "'" | "’")
+        && !is_number(second)
+        && !first.ends_with(|c: char| c.is_ascii_digit())
 }
 
 /// Whether a new word can be a name: it has a capital and no digit, and is of a script with spaces.
@@ -159,29 +200,63 @@ pub(super) fn can_be_name(word: &str) -> bool {
 }
 
 impl SourceWords {
-    /// Returns the first words of a text that its translation has unchanged, at most `most`: names and numbers that are new, or
-    /// copied in the training text. Each is returned once.
-    pub fn copied_words<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
-        let mut found: Vec<&str> = Vec::new();
-        let mut before = Neighbor::Start;
-        for word in words(text) {
-            let lowered = lower(word);
-            let is_new = !self.contains(&lowered);
-            let is_copied = self.copied.contains(word)
-                || is_new && is_long_number(word) && self.numbers >= COPIED_SHARE
-                || is_new
-                    && can_be_name(word)
-                    && self.names.get(&before) >= COPIED_SHARE
-                    && !self.is_composed(&lowered);
-            if is_copied && !found.contains(&word) {
-                found.push(word);
-            }
-            if found.len() >= most {
-                break;
-            }
-            before = self.neighbor(lowered);
+    /// Returns the first names and numbers of a text that its translation has unchanged, at most `most`: those that
+    /// the training text copies, and new ones. Words next to each other are one name. Each is returned once.
+    pub fn copied_names<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
+        let words: Vec<&str> = words(text).collect();
+        let mut is_name = self.are_copied(text, &words);
+        // New words next to a name are a part of it.
+        let can_be_part =
+            |index: usize| can_be_name(words[index]) && self.is_new_word(words[index]);
+        for index in 1..words.len() {
+            let is_next = is_joined(text, words[index - 1], words[index]);
+            is_name[index] |= is_next && is_name[index - 1] && can_be_part(index);
         }
+        for index in (1..words.len()).rev() {
+            let is_next = is_joined(text, words[index - 1], words[index]);
+            is_name[index - 1] |= is_next && is_name[index] && can_be_part(index - 1);
+        }
+        let mut found: Vec<&str> = Vec::new();
+        // Position of the end of the last name.
+        let mut last: Option<(usize, &str)> = None;
+        for (index, word) in words.into_iter().enumerate().filter(|(index, _)| is_name[*index]) {
+            let name = match last.filter(|(at, _)| at + 1 == index) {
+                Some((_, name)) if is_joined(text, name, word) => {
+                    found.pop();
+                    &text[offset(text, name)..offset(text, word) + word.len()]
+                }
+                _ => word,
+            };
+            last = Some((index, name));
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+        found.truncate(most);
         found
+    }
+
+    /// Whether each word of a text is a name or number that the training text copies, or a new one.
+    fn are_copied(&self, text: &str, words: &[&str]) -> Vec<bool> {
+        let mut before = Neighbor::Start;
+        let mut is_copied = |word: &&str| {
+            if is_quoted(text, word) {
+                before = self.neighbor(QUOTATION.into());
+            }
+            let is_name = || can_be_name(word) && self.names.get(&before) >= COPIED_SHARE;
+            let is_number = || is_long_number(word) && self.numbers >= COPIED_SHARE;
+            let is_copied =
+                self.copied.contains(*word) || (is_number() || is_name()) && self.is_new_word(word);
+            before = self.neighbor(lower(word));
+            is_copied
+        };
+        words.iter().map(&mut is_copied).collect()
+    }
+
+    /// Whether a word is not in the training text and does not consist of words that are.
+    fn is_new_word(&self, word: &str) -> bool {
+        let lowered = lower(word);
+        !self.contains(&lowered) && (is_number(word) || !self.is_composed(&lowered))
     }
 
     /// Returns the first words of a text that the training text does not have, at most `most`. Each is returned once.
@@ -208,14 +283,20 @@ impl SourceWords {
         self.frequent.get(word).or_else(|| self.rare.get(word))
     }
 
+    /// Share of the sentences of the training text that end with a final mark.
+    pub(crate) fn final_marks(&self) -> f64 {
+        self.final_marks
+    }
+
     /// Whether most sentences of the training text begin with a capital.
     pub(crate) fn begins_with_capitals(&self) -> bool {
         self.capital_starts > 0.5
     }
 
-    /// A word, in lower case, as the neighbor of the next one.
+    /// A word, in lower case, or [`QUOTATION`], as the neighbor of the next word.
     pub(super) fn neighbor(&self, word: String) -> Neighbor {
-        if self.frequent.get(&word).is_some() { Neighbor::Word(word) } else { Neighbor::Rare }
+        let is_word = word == QUOTATION || self.frequent.get(&word).is_some();
+        if is_word { Neighbor::Word(word) } else { Neighbor::Rare }
     }
 
     /// Whether a word, in lower case, consists of pieces that begin other words, as inflections and compounds do. Up to
@@ -256,10 +337,13 @@ impl SourceWords {
             );
             return Some(problem);
         }
+        if self.counts.len() != self.frequent.0.len() {
+            let (counts, words) = (self.counts.len(), self.frequent.0.len());
+            return Some(format!("it has {counts} counts for {words} words"));
+        }
         let Shares { all, at_start, after_rare, after } = &self.names;
-        let shares = [all, at_start, after_rare, &self.numbers, &self.capital_starts]
-            .into_iter()
-            .chain(after.values());
+        let others = [&self.numbers, &self.capital_starts, &self.final_marks];
+        let shares = [all, at_start, after_rare].into_iter().chain(others).chain(after.values());
         let wrong = shares.copied().find(|share| !(0.0..=1.0).contains(share));
         wrong.map(|share| format!("{share} is not a share"))
     }
@@ -273,17 +357,22 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn source() -> SourceWords {
+    pub(crate) fn source() -> SourceWords {
+        let frequent = ["in", "ein", "wohnt", "Hund", "Weihnachtsmann", "Kostüm", "Berg"];
         SourceWords {
-            frequent: set(&["in", "ein", "wohnt", "Hund", "Weihnachtsmann", "Kostüm", "Berg"]),
+            frequent: set(&frequent),
+            counts: vec![3; frequent.len()],
             rare: set(&["Kiel"]),
             capital_starts: 0.9,
-            copied: set(&["Boston", "2024"]),
+            final_marks: 0.9,
+            copied: set(&["Boston", "2024", "7"]),
             names: Shares {
                 all: 0.3,
                 at_start: 0.5,
                 after_rare: 0.6,
-                after: [("in".to_owned(), 0.4), ("ein".to_owned(), 0.3)].into(),
+                after: [("in", 0.4), ("ein", 0.3), (QUOTATION, 0.8)]
+                    .map(|(word, share)| (word.to_owned(), share))
+                    .into(),
             },
             numbers: 0.9,
         }
@@ -325,14 +414,20 @@ mod tests {
             // Names that the training text has, wherever they are.
             ("ein Boston und ein boston", &["Boston"]),
             ("in Kyjiw, in Kyjiw", &["Kyjiw"]),
-            ("ein 27, ein 5, ein 2024, ein B2", &["27", "2024"]),
+            ("ein 27, ein 5, ein 2024, ein 7, ein B2", &["27", "2024", "7"]),
+            // In quotation marks; an apostrophe is within a word.
+            ("ein \"Gnu\" wohnt, ein ‚Emu‘, ein'Ara", &["Gnu", "Emu"]),
+            // New words next to a name, and names next to each other.
+            ("ein El Gnu in Kyjiw Nord-Ost Hund", &["El Gnu", "Kyjiw Nord-Ost"]),
+            ("ein El Boston wohnt Boston", &["El Boston", "Boston"]),
+            ("in Kyjiw, Emu 2024 in Kyjiw 27", &["Kyjiw", "Emu", "2024", "27"]),
             ("in 東京 in thandiwe", &[]),
             ("", &[]),
         ] {
-            assert_eq!(source.copied_words(text, 9), copied, "{text}");
+            assert_eq!(source.copied_names(text, 9), copied, "{text}");
         }
         let few = SourceWords { numbers: 0.3, ..source };
-        assert_eq!(few.copied_words("ein 27, ein 2024", 9), ["2024"]);
+        assert_eq!(few.copied_names("ein 27, ein 2024", 9), ["2024"]);
     }
 
     /// A piece of four letters is followed by none, one of five by two, and longer ones by three.
@@ -372,6 +467,6 @@ mod tests {
         let text = "Ein Hund isst Eis, Eis in Kiel";
         assert_eq!(source().new_words(text, 9), ["isst", "Eis"]);
         assert_eq!(source().new_words(text, 1), ["isst"]);
-        assert_eq!(source().copied_words("in Kyjiw in Lwiw", 1), ["Kyjiw"]);
+        assert_eq!(source().copied_names("in Kyjiw in Lwiw", 1), ["Kyjiw"]);
     }
 }

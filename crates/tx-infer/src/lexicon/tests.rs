@@ -6,8 +6,8 @@ use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, special:
 
 use super::*;
 use crate::{
-    Bundle, Cancellation, Device, LexiconUse, ModelTask, ModuleBundle, SearchOptions, Translator,
-    bundle::archive,
+    Bundle, Cancellation, Device, LexiconUse, Line, ModelTask, ModuleBundle, SearchOptions,
+    Translator, bundle::archive,
 };
 
 /// Words of the targets.
@@ -117,20 +117,41 @@ fn translations_have_words_of_the_lexicon() {
 
 /// `Baca` is new and follows a word before names; `Abba` is known, `Caba` a name of the training text.
 #[test]
-fn new_names_are_copied() {
+fn names_are_copied() {
     let translator = Translator::from_module(&bundle(), &Device::Cpu);
-    let translate = |usage, beam| {
-        let options = SearchOptions { lexicon: usage, ..SearchOptions::default() }.with_beam(beam);
-        let texts = ["b in Baca", "b in Abba", "a Caba"];
-        let found = translator.translate_batch_with(&texts, &options, &Cancellation::new());
-        found.unwrap().into_iter().map(|found| found.text).collect::<Vec<_>>()
-    };
-    for usage in [LexiconUse::Names, LexiconUse::Both] {
-        let found = translate(usage, 4);
-        assert!(found[0].contains("Baca") && found[2].contains("Caba"), "{found:?}");
-        assert!(!found[1].contains("Abba"), "{found:?}");
+    let texts = ["b in Baca", "b in Abba", "a Caba", "b Caba b in Baca"];
+    for beam in [1, 4] {
+        let translate = |usage, texts: &[&str]| {
+            let options =
+                SearchOptions { lexicon: usage, ..SearchOptions::default() }.with_beam(beam);
+            let found = translator.translate_batch_with(texts, &options, &Cancellation::new());
+            found.unwrap().into_iter().map(|found| found.text).collect::<Vec<_>>()
+        };
+        let [off, words] =
+            [LexiconUse::Off, LexiconUse::Words].map(|usage| translate(usage, &texts));
+        for (usage, without) in [(LexiconUse::Names, off), (LexiconUse::Both, words)] {
+            let found = translate(usage, &texts);
+            assert!(found[0].contains("Baca") && found[2].contains("Caba"), "{found:?}");
+            assert!(found[3].contains("Baca") && found[3].contains("Caba"), "{found:?}");
+            assert!(!without[0].contains("Baca") && !without[2].contains("Caba"), "{without:?}");
+            // Without a name, nothing changes.
+            assert_eq!(found[1], without[1]);
+            // Other texts of a batch change nothing.
+            for (text, together) in texts.iter().zip(&found) {
+                assert_eq!(translate(usage, &[text]), [&**together]);
+            }
+        }
     }
-    assert_eq!(translate(LexiconUse::Names, 1), translate(LexiconUse::Off, 1));
+}
+
+/// A given prefix stays before the names.
+#[test]
+fn names_follow_a_prefix() {
+    let translator = Translator::from_module(&bundle(), &Device::Cpu);
+    let lines = [Line { prefix: "cab ab", ..Line::new("b in Baca", 0) }];
+    let options = SearchOptions { lexicon: LexiconUse::Names, ..SearchOptions::default() };
+    let found = translator.translate_all(&lines, &options, &Cancellation::new()).unwrap();
+    assert!(found[0].text.starts_with("cab ab") && found[0].text.contains("Baca"), "{found:?}");
 }
 
 #[test]
@@ -181,6 +202,7 @@ fn damaged_lexicons_are_refused() {
             "the source words are not in ascending order, or one",
         ),
         ("\"capital_starts\":0", "\"capital_starts\":7", "7 is not a share"),
+        ("\"counts\":[", "\"counts\":[1,", "counts for"),
         ("\"ids\":[", &format!("\"ids\":[{last},"), "do not ascend to"),
         ("\"ends\":[", "\"ends\":[0,0,", "not in ascending order"),
     ] {
@@ -202,8 +224,8 @@ fn long_words_are_left_out() {
     let lexicon = builder.finish(&tokenizers.target).unwrap().unwrap();
     assert!(lexicon.target().is_empty());
     assert_eq!(lexicon.source().new_words(&format!("{long} kurz neu"), 9), ["neu"]);
-    let capitals = crate::Capitals::Lower;
-    capitals.read(&long, &tokenizers.source, Some(lexicon.source())).unwrap();
+    let reading = crate::Reading::Adapted;
+    reading.read(&long, &tokenizers.source, Some(lexicon.source())).unwrap();
 }
 
 /// More text than a lexicon is for.

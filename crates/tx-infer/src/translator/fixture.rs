@@ -79,7 +79,7 @@ fn a_text_in_capitals_has_the_translation_of_its_lower_case_in_capitals() {
     let mut bundle = Bundle::open(fixture("bundle-v1")).unwrap();
     let text = "THE CAT SLEEPS .";
     let lowering = Translator::new(bundle.clone(), &Device::Cpu).unwrap();
-    assert_eq!(lowering.texts().cased(text).unwrap(), text);
+    assert_eq!(lowering.texts().read(text).unwrap(), text);
     let mut json: Value =
         serde_json::from_str(&bundle.tokenizers.source.to_json().unwrap()).unwrap();
     let steps = json["normalizer"]["normalizers"].as_array_mut().unwrap();
@@ -87,7 +87,7 @@ fn a_text_in_capitals_has_the_translation_of_its_lower_case_in_capitals() {
     let json = json.to_string();
     bundle.tokenizers.source = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
     let translator = Translator::new(bundle, &Device::Cpu).unwrap();
-    let read = translator.texts().cased(text).unwrap().into_owned();
+    let read = translator.texts().read(text).unwrap().into_owned();
     assert_eq!(read, "the cat sleeps .");
     let [found, expected] = [text, &read].map(|text| translator.translate(text).unwrap());
     assert_eq!(found.text, expected.text.to_uppercase());
@@ -104,7 +104,7 @@ fn a_text_in_capitals_has_the_translation_of_its_lower_case_in_capitals() {
     let streamed = translator.translate_streaming(&line, &greedy, &never, show).unwrap();
     assert_eq!(parts, streamed.text);
 
-    let kept = translator.with_capitals(Capitals::Keep);
+    let kept = translator.with_reading(Reading::AsWritten);
     assert_ne!(kept.texts().source(text).unwrap().ids, tokens[0].ids);
 }
 

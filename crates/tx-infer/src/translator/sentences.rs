@@ -1,19 +1,24 @@
 //! Texts of one call, as search requests.
 
-use std::{borrow::Cow, sync::Arc};
+mod names;
+
+use std::sync::Arc;
 
 use tx_text::special::UNK;
+
+use names::MAX_NAMES;
 
 use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
-    capitals::{is_in_capitals, upper},
+    capitals::is_in_capitals,
     error::InferError,
     glossary::{FoundTerms, forms_of},
     lexicon::Lexicon,
     pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},
-    search::{Constraint, Constraints, Hypothesis, MAX_CONSTRAINTS, Request, SearchOptions},
+    reading::Adaptation,
+    search::{Constraints, Hypothesis, Request, SearchOptions},
     tokens::{on_one_line, unknown_words},
 };
 
@@ -30,8 +35,8 @@ pub(super) struct Sentences {
 /// The part of a text that is tokenized.
 pub(super) struct Text {
     text: String,
-    /// Whether the capitals of the text are lowered, so that those of its translation are raised.
-    is_lowered: bool,
+    /// Differences between the text and the one that the model reads.
+    pub(super) adaptation: Adaptation,
     /// Token of a language before the text.
     token: Option<u32>,
     /// Whether the text is longer.
@@ -52,8 +57,10 @@ pub(super) struct Text {
 
 /// Words of the translation of a text.
 struct Allowed {
-    /// Terms and names that it must have.
+    /// Terms that it must have.
     constraints: Option<Constraints>,
+    /// Names and numbers of the source that it must have.
+    names: Vec<String>,
     /// Words that it can have besides those of the lexicon; `None` allows all.
     words: Option<Vec<Vec<u32>>>,
 }
@@ -83,16 +90,16 @@ impl Sentences {
         }
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
-        let read = tokenizer.cased(readable)?;
-        let is_lowered = is_in_capitals(readable) && matches!(read, Cow::Owned(_));
+        let read = tokenizer.read(readable)?;
+        let adaptation = tokenizer.adaptation(readable, &read);
         let terms = self.model.terms(readable)?;
-        let allowed = self.allowed(&read, is_lowered, terms.as_ref())?;
+        let allowed = self.allowed(&read, adaptation, terms.as_ref())?;
         let read = match &terms {
             Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),
             _ => read.into_owned(),
         };
         let text = Text {
-            is_lowered,
+            adaptation,
             text: read,
             token,
             truncated: readable.len() < text.len(),
@@ -111,32 +118,24 @@ impl Sentences {
     fn allowed(
         &self,
         text: &str,
-        is_lowered: bool,
+        adaptation: Adaptation,
         terms: Option<&FoundTerms>,
     ) -> Result<Allowed, InferError> {
         let Model { texts, config, .. } = &*self.model;
         let tokenizer = &texts.tokenizers().target;
         let options = &self.options;
         let constrains = options.glossary.constrains();
-        let mut required =
+        let required =
             terms.filter(|_| constrains).map(|terms| terms.constraints.clone()).unwrap_or_default();
         // The lexicon has no words in capitals.
         let is_restricted = options.lexicon.restricts() && !is_in_capitals(text);
-        let mut words = Vec::new();
+        let (mut words, mut names) = (Vec::new(), Vec::new());
         if let Some(source) = texts.lexicon().map(Lexicon::source) {
             // Names are not known from others in capitals.
-            let has_names = options.lexicon.copies_names() && !is_lowered;
-            let names =
-                if has_names { source.copied_words(text, MAX_CONSTRAINTS) } else { Vec::new() };
-            let constrains = options.beam > 1 && options.groups == 1;
-            for name in names {
-                let forms = forms_of(name, tokenizer)?;
-                words.extend(forms.iter().map(|form| form.ids.clone()));
-                let is_term = terms.is_some_and(|terms| terms.contains(name));
-                if constrains && !is_term && !forms.is_empty() {
-                    required.push(Constraint { forms });
-                }
-            }
+            let has_names = self.copies_names() && !adaptation.is_lowered();
+            let found = if has_names { source.copied_names(text, MAX_NAMES) } else { Vec::new() };
+            let is_term = |name: &str| terms.is_some_and(|terms| terms.contains(name));
+            names.extend(found.into_iter().filter(|name| !is_term(name)).map(str::to_owned));
             if is_restricted {
                 for word in source.new_words(text, MAX_WORDS) {
                     words.extend(forms_of(word, tokenizer)?.into_iter().map(|form| form.ids));
@@ -152,7 +151,7 @@ impl Sentences {
         let room = config.max_len.saturating_sub(2);
         let table = || self.model.words().clone();
         let constraints = (!required.is_empty()).then(|| Constraints::new(required, room, table()));
-        Ok(Allowed { constraints, words: is_restricted.then_some(words) })
+        Ok(Allowed { constraints, names, words: is_restricted.then_some(words) })
     }
 
     pub(super) fn translation(
@@ -194,16 +193,15 @@ impl Sentences {
             let words = &self.model.texts.tokenizers().source.encode_with_words(&source.text)?;
             text = unknown::replaced(text, &hypothesis, &source.text, words, source.before(ids));
         }
-        Ok(Scored { text: source.cased(on_one_line(text)), hypothesis, expected_utility: None })
+        Ok(Scored {
+            text: source.adaptation.applied(on_one_line(text)),
+            hypothesis,
+            expected_utility: None,
+        })
     }
 }
 
 impl Text {
-    /// Sets a translation in capitals if the text was.
-    pub(super) fn cased(&self, translation: String) -> String {
-        if self.is_lowered { upper(&translation) } else { translation }
-    }
-
     /// Number of ids before the text that are not part of it: the token of a language, and context.
     fn before(&self, source: &Source) -> usize {
         usize::from(self.token.is_some()) + source.context
@@ -259,7 +257,7 @@ impl Task for Sentences {
     fn encode(&self, text: &Text) -> Result<Source, InferError> {
         let Text { text, token, context, truncated: is_part, .. } = text;
         let source = SourceText { text, token: *token };
-        let source = self.model.texts.source_ids(source, context)?;
+        let source = self.model.texts.read_ids(source, context)?;
         Ok(Source { truncated: source.truncated || *is_part, ..source })
     }
 
@@ -279,7 +277,13 @@ impl Task for Sentences {
             // Each text has its own cancellation.
             self.model.engine.search_requests(&requests, options, &Cancellation::new())
         };
-        let mut found = search(&self.options)?.into_iter();
+        let mut found = search(&self.options)?;
+        if self.copies_names() {
+            let searched = texts.iter().zip(&requests);
+            let searched = searched.filter_map(|(text, request)| Some((text, request.as_ref()?)));
+            self.copy_names(&searched.collect::<Vec<_>>(), &mut found)?;
+        }
+        let mut found = found.into_iter();
         let reference_search =
             self.model.mbr.as_ref().and_then(|mbr| mbr.reference_search(&self.options));
         let samples = reference_search.map(|options| search(&options)).transpose()?;

@@ -9,7 +9,7 @@ use crate::{
 impl Translator {
     /// Translates one text by greedy search or with one sample, and passes each part of the translation to `show` as
     /// soon as it is generated. The bytes of an incomplete character, and spaces after a word, are passed on with the
-    /// next token. The text of the result can differ from the parts in control characters and replaced unknown words.
+    /// next token. The text of the result can differ from the parts in control characters, replaced unknown words and the final mark.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Translator {
         let source = sentences.encode(&text)?;
         let request = text.request(&source).ok_or(InferError::Cancelled)?;
         let stream = TextStream::new(|ids: &[u32]| model.texts.decode(ids));
-        let show = |part: &str| show(&text.cased(part.to_owned()));
+        let show = |part: &str| show(&text.adaptation.cased(part.to_owned()));
         let (hypothesis, _) = stream.search(&model.engine, request, options, cancellation, show)?;
         sentences.translation(&text, &source, vec![hypothesis], Vec::new())
     }

@@ -1,0 +1,247 @@
+//! Names and numbers that a translation lacks.
+//!
+//! A name that the model has never seen is lost, or becomes other words. The translation is then repeated from
+//! the target token that attends most to the name: the tokens before it and the name are the prefix of a second search.
+//! One name is added at a time, from left to right.
+
+use std::ops::Range;
+
+use tx_text::{
+    spacing::is_unspaced,
+    special::{EOS, UNK},
+};
+
+use super::{Sentences, Source, Text};
+use crate::{
+    attention::{Attention, AttentionKind, AttentionMap},
+    cancellation::Cancellation,
+    error::InferError,
+    lexicon::words,
+    pool::Encoded,
+    search::{Hypothesis, Request},
+    tokens::{Tokens, encode_prefix},
+};
+
+/// Maximum number of names of a text, and of searches for them.
+pub(super) const MAX_NAMES: usize = 8;
+
+/// A text in the search for its names.
+struct Search<'a> {
+    text: &'a Text,
+    source: &'a Source,
+    /// Index in the batch.
+    index: usize,
+    /// Target ids up to the end of the last added name, without the token of a language.
+    prefix: Vec<u32>,
+}
+
+impl Sentences {
+    /// Whether translations have the names and numbers of their sources. Those that are samples, or selected from many, do not.
+    pub(super) fn copies_names(&self) -> bool {
+        let Self { model, options } = self;
+        options.lexicon.copies_names() && options.sampling.is_none() && model.mbr.is_none()
+    }
+
+    /// Replaces the hypotheses of texts that lack a name or number of their source. `found` are those of each text.
+    pub(super) fn copy_names(
+        &self,
+        texts: &[(&Encoded<'_, Self>, &Request<'_>)],
+        found: &mut [Vec<Hypothesis>],
+    ) -> Result<(), InferError> {
+        let with_names = texts.iter().enumerate();
+        let with_names = with_names.filter(|(_, (text, _))| !text.text.allowed.names.is_empty());
+        let mut searches: Vec<Search<'_>> = with_names
+            .map(|(index, (text, _))| Search {
+                text: text.text,
+                source: &text.item,
+                index,
+                prefix: text.text.prefix.clone(),
+            })
+            .collect();
+        for _ in 0..MAX_NAMES {
+            let mut lacking = Vec::new();
+            for search in searches {
+                let Some(best) = found[search.index].first() else { continue };
+                if let Some(prefix) = self.with_name(&search, &best.ids)? {
+                    lacking.push(Search { prefix, ..search });
+                }
+            }
+            if lacking.is_empty() {
+                break;
+            }
+            let requests = lacking
+                .iter()
+                .map(|search| Request { prefix: &search.prefix, ..*texts[search.index].1 });
+            let requests: Vec<Request<'_>> = requests.collect();
+            let engine = &self.model.engine;
+            let again = engine.search_requests(&requests, &self.options, &Cancellation::new())?;
+            for (search, again) in lacking.iter().zip(again) {
+                found[search.index] = again;
+            }
+            searches = lacking;
+        }
+        Ok(())
+    }
+
+    /// Returns the prefix with the first of the names that a target lacks; `None` if it lacks none, or
+    /// the vocabulary or the length of a target do not allow them.
+    fn with_name(
+        &self,
+        search: &Search<'_>,
+        target: &[u32],
+    ) -> Result<Option<Vec<u32>>, InferError> {
+        let Search { text, source, prefix, .. } = search;
+        let texts = &self.model.texts;
+        let translation = texts.decode(target)?;
+        let names = text.allowed.names.iter().map(String::as_str);
+        let missing: Vec<&str> = names.filter(|name| !has_name(&translation, name)).collect();
+        if missing.is_empty() {
+            return Ok(None);
+        }
+        let map = self.attention(source, target);
+        let spans = texts.tokenizers().source.encode_with_spans(&text.text)?;
+        let before = text.before(source);
+        let first = usize::from(text.forced_first.is_some()) + prefix.len();
+        // `<eos>` counts only if it is alone, because heads attend to it by default.
+        let last = target.len() - usize::from(target.len() > first + 1 && target.ends_with(&[EOS]));
+        let mut places = Vec::new();
+        for name in missing {
+            let Some(start) = text.text.find(name) else { continue };
+            let is_part = |(_, span): &&(u32, Range<usize>)| {
+                span.start < start + name.len() && start < span.end
+            };
+            let columns = spans.iter().enumerate().filter(|(_, span)| is_part(span));
+            let columns: Vec<usize> = columns.map(|(index, _)| before + index).collect();
+            if let Some(row) = strongest(&map, first..last, &columns) {
+                places.push((row, name));
+            }
+        }
+        // On a tie, the first name of the source.
+        places.sort_by_key(|(row, _)| *row);
+        for (row, name) in places {
+            let ids = self.prefix_with(target, row, first, name, text)?;
+            if ids.is_some() {
+                return Ok(ids);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Attention of the target tokens to the source tokens.
+    fn attention(&self, source: &Source, target: &[u32]) -> AttentionMap {
+        let engine = &self.model.engine;
+        let layer = self.options.attention_layer.map(|layer| layer - 1);
+        let tokens = |ids: &[u32]| Tokens { ids: ids.to_vec(), ..Tokens::default() };
+        let attention = Attention::of(engine, tokens(&source.ids), tokens(target));
+        let layer = layer.unwrap_or_else(|| engine.alignment_layer());
+        attention.map(AttentionKind::Cross, layer, None).unwrap_or_default()
+    }
+
+    /// Returns the target ids before the word of the token `row`, at least `first`, and a name, without the token of a language;
+    /// `None` if the vocabulary or the length of a target do not allow it.
+    fn prefix_with(
+        &self,
+        target: &[u32],
+        row: usize,
+        first: usize,
+        name: &str,
+        text: &Text,
+    ) -> Result<Option<Vec<u32>>, InferError> {
+        let texts = &self.model.texts;
+        let mut end = row;
+        let (mut before, mut after) =
+            (texts.decode(&target[..end])?, texts.decode(&target[..=end])?);
+        while end > first && is_within_word(&before, &after) {
+            end -= 1;
+            after = before;
+            before = texts.decode(&target[..end])?;
+        }
+        let is_spaced = after.get(before.len()..).is_some_and(|rest| rest.starts_with(' '));
+        let before = before.trim_end();
+        let needs_space = before.ends_with(|c: char| c.is_alphanumeric() && !is_unspaced(c));
+        let space = if !before.is_empty() && (is_spaced || needs_space) { " " } else { "" };
+        let tokenizer = &texts.tokenizers().target;
+        let max_len =
+            self.model.config.max_len.saturating_sub(usize::from(text.forced_first.is_some()));
+        match encode_prefix(tokenizer, &format!("{before}{space}{name}"), 1, max_len) {
+            Ok(ids) => Ok(Some(ids).filter(|ids| !ids.contains(&UNK))),
+            Err(InferError::LongPrefix { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a translation has the words of a name next to each other, in any case.
+fn has_name(translation: &str, name: &str) -> bool {
+    let lower = |text: &str| words(text).map(str::to_lowercase).collect::<Vec<_>>();
+    let (translation, name) = (lower(translation), lower(name));
+    name.is_empty() || translation.windows(name.len()).any(|words| words == name)
+}
+
+/// Returns the row with the largest sum of columns; `None` without rows, and if there is no such column.
+fn strongest(map: &AttentionMap, rows: Range<usize>, columns: &[usize]) -> Option<usize> {
+    let columns = columns.iter().filter(|column| **column < map.columns);
+    let columns: Vec<usize> = columns.copied().collect();
+    let sum = |row: &[f32]| columns.iter().map(|column| row[*column]).sum::<f32>();
+    let rows = map.rows().enumerate().take(rows.end).skip(rows.start);
+    let rows = rows.map(|(index, row)| (index, sum(row)));
+    let best = rows.reduce(|best, row| if row.1 > best.1 { row } else { best });
+    best.filter(|_| !columns.is_empty()).map(|(index, _)| index)
+}
+
+/// Whether a text ends within a word of the text with the next token.
+fn is_within_word(text: &str, with_next: &str) -> bool {
+    let is_letter = |c: char| c.is_alphanumeric() && !is_unspaced(c);
+    match with_next.strip_prefix(text) {
+        Some(rest) => text.ends_with(is_letter) && rest.starts_with(is_letter),
+        // Incomplete bytes of a character, or joined words.
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_as_words_in_any_case() {
+        for (translation, name, expected) in [
+            ("In new york.", "New York", true),
+            ("An all-star game", "All Star", true),
+            ("New, York", "New York", true),
+            ("York New", "New York", false),
+            ("Yorker", "York", false),
+            ("", "York", false),
+        ] {
+            assert_eq!(has_name(translation, name), expected, "{translation}");
+        }
+    }
+
+    /// The sums of columns 1 and 2 are 0.5, 0.25, 0.75 and 0.75.
+    #[test]
+    fn a_name_replaces_the_token_that_attends_most_to_it() {
+        let weights = [0.5, 0.25, 0.25, 0.75, 0.25, 0.0, 0.25, 0.5, 0.25, 0.25, 0.25, 0.5];
+        let map = AttentionMap { columns: 3, weights: weights.to_vec() };
+        assert_eq!(strongest(&map, 0..4, &[1, 2]), Some(2));
+        assert_eq!(strongest(&map, 0..2, &[1, 2, 9]), Some(0));
+        assert_eq!(strongest(&map, 1..2, &[1]), Some(1));
+        // A name behind the end of a truncated source, and no target.
+        assert_eq!(strongest(&map, 0..4, &[3]), None);
+        assert_eq!(strongest(&map, 4..4, &[1]), None);
+    }
+
+    #[test]
+    fn a_prefix_ends_between_words() {
+        for (text, with_next, expected) in [
+            ("a d", "a do", true),
+            ("a dog", "a dog runs", false),
+            ("a dog", "a dog.", false),
+            ("a dog-", "a dog-like", false),
+            ("", "a", false),
+            ("犬", "犬が", false),
+            ("a \u{fffd}", "a é", true),
+        ] {
+            assert_eq!(is_within_word(text, with_next), expected, "{with_next}");
+        }
+    }
+}

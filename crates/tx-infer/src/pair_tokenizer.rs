@@ -350,9 +350,23 @@ impl PairTokenizer {
         readable(text, self.max_len)
     }
 
-    /// Returns a source as the model reads it; owned if it differs.
-    pub(crate) fn read<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
-        Ok(self.reading.read(text, &self.tokenizers.source, self.known())?)
+    /// Returns a source as the model reads it.
+    pub(crate) fn read(&self, text: &str) -> Result<String, InferError> {
+        Ok(self.cased(&self.corrected(text, |_| false))?.into_owned())
+    }
+
+    /// Returns a source without typos, other than words that are kept; owned if it differs.
+    pub(crate) fn corrected<'a>(
+        &self,
+        text: &'a str,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Cow<'a, str> {
+        self.reading.corrected(text, self.known(), is_kept)
+    }
+
+    /// Returns a source in the case that the model reads; owned if it differs. It has the same length in bytes.
+    pub(crate) fn cased<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, InferError> {
+        Ok(self.reading.cased(text, &self.tokenizers.source, self.known())?)
     }
 
     /// Returns the differences between a source and the one that the model reads.

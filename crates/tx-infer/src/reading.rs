@@ -44,25 +44,37 @@ pub(crate) struct Adaptation {
 }
 
 impl Reading {
-    /// Returns the text that the model reads; owned if it differs from `text`. It has the same words
-    /// between white space, except for case and typos.
+    /// Returns a text without the typos that the lexicon knows, other than words that are kept; owned if it differs. It has
+    /// the same words between white space, except for typos.
+    pub(crate) fn corrected<'a>(
+        self,
+        text: &'a str,
+        known: Option<&SourceWords>,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Cow<'a, str> {
+        let corrected = match self {
+            Self::Adapted => known.and_then(|known| known.corrected(text, is_kept)),
+            Self::AsWritten => None,
+        };
+        corrected.map_or(text.into(), Cow::Owned)
+    }
+
+    /// Returns a text in the case that the model reads; owned if it differs. It has the same length in bytes, with the
+    /// same words at the same positions.
     ///
     /// # Errors
     ///
     /// If a word cannot be tokenized.
-    pub(crate) fn read<'a>(
+    pub(crate) fn cased<'a>(
         self,
         text: &'a str,
         tokenizer: &Tokenizer,
         known: Option<&SourceWords>,
     ) -> Result<Cow<'a, str>, TextError> {
         match self {
-            Self::AsWritten => return Ok(text.into()),
-            Self::Adapted => {}
+            Self::Adapted => in_known_case(text, tokenizer, known),
+            Self::AsWritten => Ok(text.into()),
         }
-        let read = in_known_case(text, tokenizer, known)?;
-        let corrected = known.and_then(|known| known.corrected(&read));
-        Ok(corrected.map_or(read, Cow::Owned))
     }
 
     /// Returns the differences between a text and the one that the model reads.
@@ -125,7 +137,7 @@ mod tests {
             let lexicon = builder.finish(&tokenizer).unwrap().unwrap();
             let translated = |text: &str, translation: &str, reading: Reading| {
                 let known = Some(lexicon.source());
-                let read = reading.read(text, &tokenizer, known).unwrap();
+                let read = reading.cased(text, &tokenizer, known).unwrap();
                 reading.adaptation(text, &read, known).applied(translation.to_owned())
             };
             assert_eq!(translated("Ein Hund", "A dog.", Reading::Adapted), title);

@@ -6,8 +6,8 @@ use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, special:
 
 use super::*;
 use crate::{
-    Bundle, Cancellation, Device, LexiconUse, Line, ModelTask, ModuleBundle, SearchOptions,
-    Translator, bundle::archive,
+    Bundle, Cancellation, Device, Glossary, GlossaryUse, LexiconUse, Line, ModelTask, ModuleBundle,
+    SearchOptions, Translator, bundle::archive,
 };
 
 /// Words of the targets.
@@ -144,6 +144,30 @@ fn names_are_copied() {
     }
 }
 
+/// A typo before a term changes its position; a word of a term is none.
+#[test]
+fn terms_are_found_in_texts_with_typos() {
+    let mut bundle = bundle();
+    let mut builder = LexiconBuilder::default();
+    (0..3).for_each(|_| builder.add("abcdef b in", TARGET));
+    let lexicon = builder.finish(&bundle.tokenizers.target).unwrap().unwrap();
+    bundle.lexicon = Some(lexicon.into());
+    let glossary = Glossary::new([("b", "cab"), ("abcdeff", "bca")]).unwrap();
+    for usage in [GlossaryUse::Constrain, GlossaryUse::Inline] {
+        let options = SearchOptions { glossary: usage, ..SearchOptions::default() };
+        let translator =
+            Translator::from_module(&bundle, &Device::Cpu).with_glossary(glossary.clone());
+        let translate = |text| {
+            let found = translator.translate_batch_with(&[text], &options, &Cancellation::new());
+            found.unwrap().remove(0)
+        };
+        let [typed, meant] = ["abccdef b", "abcdef b"].map(translate);
+        assert_eq!(typed.hypotheses, meant.hypotheses);
+        assert_eq!((typed.terms.len(), &*typed.terms[0].source), (1, "b"));
+        assert_eq!(translate("abcdeff").terms[0].source, "abcdeff");
+    }
+}
+
 /// A given prefix stays before the names.
 #[test]
 fn names_follow_a_prefix() {
@@ -225,7 +249,9 @@ fn long_words_are_left_out() {
     assert!(lexicon.target().is_empty());
     assert_eq!(lexicon.source().new_words(&format!("{long} kurz neu"), 9), ["neu"]);
     let reading = crate::Reading::Adapted;
-    reading.read(&long, &tokenizers.source, Some(lexicon.source())).unwrap();
+    let known = Some(lexicon.source());
+    assert_eq!(reading.corrected(&long, known, |_| false), long);
+    reading.cased(&long, &tokenizers.source, known).unwrap();
 }
 
 /// More text than a lexicon is for.

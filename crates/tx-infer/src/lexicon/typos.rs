@@ -16,9 +16,9 @@ const MAX_NAMES: usize = 64;
 
 impl SourceWords {
     /// Returns a text in which each new word with a single typo is replaced by the most frequent word of the
-    /// training text that it may stand for; `None` if there is none. Names, addresses, placeholders, tags and words with several
-    /// capitals stay.
-    pub(crate) fn corrected(&self, text: &str) -> Option<String> {
+    /// training text that it may stand for; `None` if there is none. Names, addresses, placeholders, tags, words with several
+    /// capitals and those that are kept stay. A text without capitals remains one.
+    pub(crate) fn corrected(&self, text: &str, is_kept: impl Fn(&str) -> bool) -> Option<String> {
         if is_in_capitals(text) {
             return None;
         }
@@ -28,6 +28,7 @@ impl SourceWords {
         }
         let names = self.copied_names(text, MAX_NAMES);
         let is_name = |word: &str| names.iter().any(|name| super::words(name).any(|it| it == word));
+        let has_capitals = text.chars().any(char::is_uppercase);
         let mut left = MAX_NEW;
         let (mut read, mut end) = (String::with_capacity(text.len()), 0);
         for range in word_ranges(text, usize::MAX) {
@@ -39,12 +40,16 @@ impl SourceWords {
                 continue;
             }
             read.push_str(&map_words(part, |word| {
-                if left == 0 || !is_new(word) || is_name(word) {
+                if left == 0 || !is_new(word) || is_name(word) || is_kept(word) {
                     return word.to_owned();
                 }
                 left -= 1;
-                let meant = self.meant(&lower(word)).unwrap_or(word);
-                if word.starts_with(char::is_uppercase) { title(meant) } else { meant.to_owned() }
+                match self.meant(&lower(word)) {
+                    Some(meant) if word.starts_with(char::is_uppercase) => title(meant),
+                    Some(meant) if has_capitals => meant.to_owned(),
+                    Some(meant) => lower(meant),
+                    None => word.to_owned(),
+                }
             }));
         }
         read.push_str(&text[end..]);
@@ -127,15 +132,16 @@ mod tests {
         let (config, special) = (TokenizerConfig::default(), SpecialTokens::Standard);
         let tokenizer = Tokenizer::train(&config, special, &["Rom"]).unwrap();
         let mut source = builder.finish(&tokenizer).unwrap().unwrap().source().clone();
-        let read = |text| source.corrected(text);
+        let read = |text| source.corrected(text, |word| word == "Hannnd");
         for (text, expected) in [
             ("ein Hnud", "ein Hund"),
-            ("ein hxnd, „Hunnd“ Hunnd-Hunnd!", "ein Hund, „Hund“ Hund-Hund!"),
+            ("hnud von Rom", "Hund von Rom"),
+            ("ein hxnd, „hunnd“ hunnd-hunnd!", "ein hund, „hund“ hund-hund!"),
             ("Hannd und Hund", "Hand und Hund"),
         ] {
             assert_eq!(read(text).as_deref(), Some(expected), "{text}");
         }
-        // Known words, other endings, short words, rare words, capitals, addresses and numbers.
+        // Known words, other endings, kept words, short words, rare words, capitals, addresses and numbers.
         for text in [
             "Rand und Hand",
             "Hunde",
@@ -149,6 +155,7 @@ mod tests {
             assert_eq!(read(text), None, "{text}");
         }
         source.copied.insert("Hnud".into());
-        assert_eq!(source.corrected("ein Hnud, ein Hnund").as_deref(), Some("ein Hnud, ein Hund"));
+        let read = source.corrected("ein Hnud, ein Hunnd", |_| false);
+        assert_eq!(read.as_deref(), Some("ein Hnud, ein Hund"));
     }
 }

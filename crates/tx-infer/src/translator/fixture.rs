@@ -87,7 +87,7 @@ fn a_text_in_capitals_has_the_translation_of_its_lower_case_in_capitals() {
     let json = json.to_string();
     bundle.tokenizers.source = Tokenizer::from_json(json.as_bytes(), Path::new("test")).unwrap();
     let translator = Translator::new(bundle, &Device::Cpu).unwrap();
-    let read = translator.texts().read(text).unwrap().into_owned();
+    let read = translator.texts().read(text).unwrap();
     assert_eq!(read, "the cat sleeps .");
     let [found, expected] = [text, &read].map(|text| translator.translate(text).unwrap());
     assert_eq!(found.text, expected.text.to_uppercase());

@@ -2,7 +2,7 @@
 
 mod names;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tx_text::special::UNK;
 
@@ -90,9 +90,15 @@ impl Sentences {
         }
         let SourceText { text, token } = tokenizer.split(text)?;
         let readable = tokenizer.readable(text);
-        let read = tokenizer.read(readable)?;
-        let adaptation = tokenizer.adaptation(readable, &read);
-        let terms = self.model.terms(readable)?;
+        let mut terms = self.model.terms(readable)?;
+        let is_term = |word: &str| terms.as_ref().is_some_and(|terms| terms.contains(word));
+        let corrected = tokenizer.corrected(readable, is_term);
+        if matches!(corrected, Cow::Owned(_)) {
+            terms = self.model.terms(&corrected)?;
+        }
+        // Positions are the same in another case.
+        let read = tokenizer.cased(&corrected)?;
+        let adaptation = tokenizer.adaptation(&corrected, &read);
         let allowed = self.allowed(&read, adaptation, terms.as_ref())?;
         let read = match &terms {
             Some(terms) if self.options.glossary.inlines() => terms.written_into(&read),

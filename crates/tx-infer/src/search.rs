@@ -15,6 +15,7 @@ mod beam_step;
 mod greedy;
 mod sample;
 
+mod cross_attention;
 mod target_scores;
 
 mod candidates;

@@ -492,7 +492,7 @@ impl Engine {
 
     /// Starts decoding. With `records_attention`, records the attention of decoder layer `layer`,
     /// from 1. With `candidates`, next tokens are those of each source.
-    fn decoder<'a>(
+    pub(super) fn decoder<'a>(
         &'a self,
         sources: &[&[u32]],
         layer: Option<usize>,

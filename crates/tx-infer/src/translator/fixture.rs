@@ -121,6 +121,14 @@ fn attention_alignments_and_checks_need_no_module() {
             assert!(map.rows().all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-5), "{kind:?}");
         }
     }
+    let (layer, cross) = (engine.alignment_layer(), AttentionKind::Cross);
+    let whole = attention.map(cross, layer, None).unwrap();
+    for layer in [None, Some(layer + 1)] {
+        let map = engine.cross_attention(&source.ids, &target.ids, layer);
+        assert_eq!(map.columns, whole.columns);
+        assert!(map.weights.iter().zip(&whole.weights).all(|(a, b)| (a - b).abs() < 1e-6));
+        assert_eq!(map.weights.len(), whole.weights.len());
+    }
     let pairs = [(source, target), (Tokens::default(), Tokens::default())];
     let aligned = Aligner::new(engine, AlignmentOptions::default()).align(&pairs);
     assert_eq!((aligned[0].links().len(), aligned[1].links().len()), (4, 0));

@@ -13,13 +13,13 @@ use tx_text::{
 
 use super::{Sentences, Source, Text};
 use crate::{
-    attention::{Attention, AttentionKind, AttentionMap},
+    attention::AttentionMap,
     cancellation::Cancellation,
     error::InferError,
     lexicon::words,
     pool::Encoded,
     search::{Hypothesis, Request},
-    tokens::{Tokens, encode_prefix},
+    tokens::encode_prefix,
 };
 
 /// Maximum number of names of a text, and of searches for them.
@@ -98,7 +98,8 @@ impl Sentences {
         if missing.is_empty() {
             return Ok(None);
         }
-        let map = self.attention(source, target);
+        let layer = self.options.attention_layer;
+        let map = self.model.engine.cross_attention(&source.ids, target, layer);
         let spans = texts.tokenizers().source.encode_with_spans(&text.text)?;
         let before = text.before(source);
         let first = usize::from(text.forced_first.is_some()) + prefix.len();
@@ -125,16 +126,6 @@ impl Sentences {
             }
         }
         Ok(None)
-    }
-
-    /// Attention of the target tokens to the source tokens.
-    fn attention(&self, source: &Source, target: &[u32]) -> AttentionMap {
-        let engine = &self.model.engine;
-        let layer = self.options.attention_layer.map(|layer| layer - 1);
-        let tokens = |ids: &[u32]| Tokens { ids: ids.to_vec(), ..Tokens::default() };
-        let attention = Attention::of(engine, tokens(&source.ids), tokens(target));
-        let layer = layer.unwrap_or_else(|| engine.alignment_layer());
-        attention.map(AttentionKind::Cross, layer, None).unwrap_or_default()
     }
 
     /// Returns the target ids before the word of the token `row`, at least `first`, and a name, without the token of a language;

@@ -35,6 +35,7 @@ pub(crate) use constraints::{Constraint, Form, MAX_CONSTRAINTS};
 pub use engine::Engine;
 pub(crate) use engine::{Member, NOT_SINGLE};
 pub use hypothesis::Hypothesis;
+pub(crate) use hypothesis::strongest;
 pub(crate) use options::alignment_layer;
 pub use options::{EarlyStopping, GlossaryUse, LengthNorm, LexiconUse, Sampling, SearchOptions};
 pub use request::Request;

@@ -88,6 +88,20 @@ fn a_run_that_ended_within_an_epoch_resumes_there() {
     assert_same(&workshop, "whole", "parts");
 }
 
+/// The copies are the same in both runs.
+#[test]
+fn a_run_with_noise_resumes_within_an_epoch() {
+    let workshop = Workshop::new();
+    let noise = ["train.epochs=3", "data.noise={ typos = 0.5, concatenation = 0.5 }"];
+    let settings = [&NOISY[..], &set(&noise)].concat();
+    workshop.train_tiny("whole", &settings).trained().logged(&["of them noisy copies"]);
+    let stop = [&settings[..], &["--set", "train.max_steps=11"]].concat();
+    workshop.train_tiny("parts", &stop).trained();
+    let run = workshop.train(&["--resume", "parts", "--set", "train.max_steps=1000"]).trained();
+    run.logged(&["batches (update 11)"]);
+    assert_same(&workshop, "whole", "parts");
+}
+
 /// Resumes from checkpoints before, at and after a validation, and at the end of an epoch.
 #[test]
 fn a_run_resumed_from_any_checkpoint_equals_an_uninterrupted_one() {

@@ -7,7 +7,8 @@ use tx_text::{Tokenizer, spacing::is_unspaced};
 use super::{
     Lexicon, MAX_WORDS, SourceWords, TargetWords,
     names::{
-        Neighbor, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted, words,
+        Neighbor, PRIOR, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted,
+        words,
     },
 };
 use crate::{
@@ -181,10 +182,14 @@ impl LexiconBuilder {
         }
         source.names = Shares::of(&names);
         source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
-        let is_copied = |(_, (sentences, copies)): &(String, (u32, u32))| {
-            f64::from(*copies) >= MIN_COPIED * f64::from(*sentences)
+        let is_copied = |(word, (sentences, copies)): &(String, (u32, u32))| {
+            // Few sentences say little about a number, which is copied like others.
+            let prior = if is_number(word) { PRIOR } else { 0.0 };
+            let copies = f64::from(*copies) + prior * source.numbers;
+            copies >= MIN_COPIED * (f64::from(*sentences) + prior)
         };
-        source.copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
+        let copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
+        source.copied = copied;
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
 }

@@ -19,8 +19,9 @@ const COPIED_SHARE: f64 = 1.0 / 3.0;
 /// A word in quotation marks follows this one.
 pub(super) const QUOTATION: &str = "\"";
 
-/// Weight of the share of all words in the share of words after a given one, as a number of words.
-const PRIOR: f64 = 4.0;
+/// Weight of the share of all words in the share of words after a given one, and of all numbers in that of one, as a
+/// number of words.
+pub(super) const PRIOR: f64 = 4.0;
 
 /// Bytes of the longest word of a lexicon. A comparison takes time in proportion.
 pub(crate) const MAX_WORD: usize = 256;

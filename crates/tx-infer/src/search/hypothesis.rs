@@ -56,7 +56,7 @@ impl Partial {
 
 /// Returns the position of the largest weight. The last token, `<eos>`, counts only if it is alone,
 /// because heads attend to it by default.
-fn strongest(attention: &[f32]) -> usize {
+pub(crate) fn strongest(attention: &[f32]) -> usize {
     let words = &attention[..attention.len().max(2) - 1];
     let better = |best: usize, (position, weight): (usize, &f32)| {
         if *weight > words[best] { position } else { best }

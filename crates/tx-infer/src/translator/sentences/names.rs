@@ -18,7 +18,7 @@ use crate::{
     error::InferError,
     lexicon::words,
     pool::Encoded,
-    search::{Hypothesis, Request},
+    search::{Hypothesis, Request, strongest},
     tokens::encode_prefix,
 };
 
@@ -113,7 +113,7 @@ impl Sentences {
             };
             let columns = spans.iter().enumerate().filter(|(_, span)| is_part(span));
             let columns: Vec<usize> = columns.map(|(index, _)| before + index).collect();
-            if let Some(row) = strongest(&map, first..last, &columns) {
+            if let Some(row) = place(&map, first..last, &columns) {
                 places.push((row, name));
             }
         }
@@ -169,15 +169,21 @@ fn has_name(translation: &str, name: &str) -> bool {
     name.is_empty() || translation.windows(name.len()).any(|words| words == name)
 }
 
-/// Returns the row with the largest sum of columns; `None` without rows, and if there is no such column.
-fn strongest(map: &AttentionMap, rows: Range<usize>, columns: &[usize]) -> Option<usize> {
+/// Returns the row with the largest sum of columns, or the first of the rows before it whose largest weights are in these
+/// columns, such as that of an article; `None` without rows, and if there is no such column.
+fn place(map: &AttentionMap, rows: Range<usize>, columns: &[usize]) -> Option<usize> {
     let columns = columns.iter().filter(|column| **column < map.columns);
     let columns: Vec<usize> = columns.copied().collect();
     let sum = |row: &[f32]| columns.iter().map(|column| row[*column]).sum::<f32>();
-    let rows = map.rows().enumerate().take(rows.end).skip(rows.start);
-    let rows = rows.map(|(index, row)| (index, sum(row)));
-    let best = rows.reduce(|best, row| if row.1 > best.1 { row } else { best });
-    best.filter(|_| !columns.is_empty()).map(|(index, _)| index)
+    let sums = map.rows().enumerate().take(rows.end).skip(rows.start);
+    let sums = sums.map(|(index, row)| (index, sum(row)));
+    let best = sums.reduce(|best, row| if row.1 > best.1 { row } else { best });
+    let (mut best, _) = best.filter(|_| !columns.is_empty())?;
+    let all: Vec<&[f32]> = map.rows().collect();
+    while best > rows.start && columns.contains(&strongest(all[best - 1])) {
+        best -= 1;
+    }
+    Some(best)
 }
 
 /// Whether a text ends within a word of the text with the next token.
@@ -208,17 +214,20 @@ mod tests {
         }
     }
 
-    /// The sums of columns 1 and 2 are 0.5, 0.25, 0.75 and 0.75.
+    /// The sums of columns 1 and 2 are 0.5, 0.25, 0.75 and 0.75. Column 2 is `<eos>`.
     #[test]
     fn a_name_replaces_the_token_that_attends_most_to_it() {
         let weights = [0.5, 0.25, 0.25, 0.75, 0.25, 0.0, 0.25, 0.5, 0.25, 0.25, 0.25, 0.5];
         let map = AttentionMap { columns: 3, weights: weights.to_vec() };
-        assert_eq!(strongest(&map, 0..4, &[1, 2]), Some(2));
-        assert_eq!(strongest(&map, 0..2, &[1, 2, 9]), Some(0));
-        assert_eq!(strongest(&map, 1..2, &[1]), Some(1));
+        assert_eq!(place(&map, 0..4, &[1, 2]), Some(2));
+        assert_eq!(place(&map, 0..2, &[1, 2, 9]), Some(0));
+        assert_eq!(place(&map, 1..2, &[1]), Some(1));
+        // The token before attends to the name as well.
+        assert_eq!(place(&map, 0..4, &[0]), Some(0));
+        assert_eq!(place(&map, 1..4, &[0]), Some(1));
         // A name behind the end of a truncated source, and no target.
-        assert_eq!(strongest(&map, 0..4, &[3]), None);
-        assert_eq!(strongest(&map, 4..4, &[1]), None);
+        assert_eq!(place(&map, 0..4, &[3]), None);
+        assert_eq!(place(&map, 4..4, &[1]), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Translations of terms within a source, for models that are trained to use them (Dinu et al. 2019, the method
-//! "append").
+//! "replace": with the term beside its translation, small models use their own one).
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ pub const OPEN: char = '⟦';
 /// Mark after the translation of a term.
 pub const CLOSE: char = '⟧';
 
-/// Writes translations after their terms, with spaces around them, so that they have the same tokens as in a target
+/// Writes translations in place of their terms, with spaces around them, so that they have the same tokens as in a target
 /// if both sides share a vocabulary. The terms are ranges of `text` in ascending order without overlap.
 ///
 /// ```
 /// use tx_text::terminology::with_terms;
 ///
-/// assert_eq!(with_terms("Der Hund, der bellt.", [(4..8, "dog")]), "Der Hund ⟦ dog ⟧, der bellt.");
+/// assert_eq!(with_terms("Der Hund, der bellt.", [(4..8, "dog")]), "Der ⟦ dog ⟧, der bellt.");
 /// ```
 ///
 /// # Panics
@@ -27,8 +27,8 @@ pub fn with_terms<'a>(
 ) -> String {
     let (mut written, mut end) = (String::with_capacity(text.len()), 0);
     for (range, translation) in terms {
-        written += &text[end..range.end];
-        written.extend([' ', OPEN, ' ']);
+        written += &text[end..range.start];
+        written.extend([OPEN, ' ']);
         written += translation;
         written.extend([' ', CLOSE]);
         end = range.end;

@@ -48,8 +48,8 @@ pub enum Kind {
     Names,
     /// A random number in place of a number that both sides have, or of a word and its translation.
     Numbers,
-    /// A word of the source with its translation behind it, as [terminology](tx_text::terminology). In half of the
-    /// copies, it is a word of the pair before, also in the target.
+    /// The translation of a word in its place, as [terminology](tx_text::terminology). In half of the copies, it is a word of
+    /// the pair before, also in the target.
     Terms,
     /// A line that is its own translation: a name, number, date, address or code.
     Copies,

@@ -140,7 +140,7 @@ pub(super) fn replaced(pair: &SentencePair, text: &str, place: &Place) -> Senten
     SentencePair::new(replace(&pair.source, &place.source), replace(&pair.target, &place.target))
 }
 
-/// Writes `translation` behind a word, and in place of its translation.
+/// Writes `translation` in place of a word and of its translation.
 pub(super) fn translated(pair: &SentencePair, translation: &str, place: &Place) -> SentencePair {
     let Place { source, target } = place;
     let (before, after) = (&pair.target[..target.start], &pair.target[target.end..]);

@@ -103,7 +103,7 @@ fn linked_words_are_replaced_marked_and_preceded() {
         // Of the target before, one word is long enough.
         let (number, word) = if copy.source.contains("saw") { (1, "saw") } else { (0, "dog") };
         found[number] += 1;
-        assert_eq!(copy.source, pair().source.replace("Hund", &format!("Hund ⟦ {word} ⟧")));
+        assert_eq!(copy.source, pair().source.replace("Hund", &format!("⟦ {word} ⟧")));
         assert_eq!(copy.target, pair().target.replace("dog", word));
     }
     assert!(found.iter().all(|count| *count > 70), "{found:?}");

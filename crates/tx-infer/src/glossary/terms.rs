@@ -75,7 +75,7 @@ impl FoundTerms {
         self.terms.iter().any(|term| term.source.contains(word))
     }
 
-    /// Writes the first translation of each term behind it. `text` is that in which the terms were found, in any
+    /// Writes the first translation of each term in its place. `text` is that in which the terms were found, in any
     /// case.
     pub(crate) fn written_into(&self, text: &str) -> String {
         let terms = self.terms.iter().filter_map(|FoundTerm { range, targets, .. }| {

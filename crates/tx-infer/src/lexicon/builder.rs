@@ -1,6 +1,9 @@
 //! Lexicon from sentences and their translations.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+};
 
 use tx_text::{Tokenizer, spacing::is_unspaced};
 
@@ -22,6 +25,12 @@ const RARE: u32 = 2;
 
 /// Maximum number of cases in which a word is counted.
 const MAX_CASES: usize = 8;
+
+/// Digits of the longest number that a word may stand for.
+const MAX_DIGITS: usize = 2;
+
+/// Fewest sentences with a number from which its word is learned.
+const FEWEST: u32 = 3;
 
 /// Smallest share of the translations with a name or number that the lexicon records as copied.
 const MIN_COPIED: f64 = 0.6;
@@ -49,10 +58,21 @@ pub struct LexiconBuilder {
     sources: HashMap<String, Occurrences>,
     /// Sentences with a name or number, and those whose translations have it.
     copies: HashMap<String, (u32, u32)>,
-    targets: HashSet<String>,
+    /// Sentences with a target word.
+    targets: HashMap<String, u32>,
+    /// Translations of the sentences with a number of at most [`MAX_DIGITS`] that do not have it.
+    beside_numbers: HashMap<String, Beside>,
     sentences: Sentences,
     /// Whether there were more than [`MAX_WORDS`].
     is_full: bool,
+}
+
+/// Sentences beside a number.
+#[derive(Debug, Default)]
+struct Beside {
+    sentences: u32,
+    /// Those with a word, in lower case.
+    words: HashMap<String, u32>,
 }
 
 /// Numbers of sentences with letters.
@@ -93,6 +113,29 @@ impl Occurrences {
     }
 }
 
+impl Beside {
+    fn add(&mut self, sentence: &HashSet<&str>) {
+        self.sentences = self.sentences.saturating_add(1);
+        for word in sentence.iter().map(|word| lower(word)).collect::<HashSet<_>>() {
+            *self.words.entry(word).or_default() += 1;
+        }
+    }
+
+    /// Returns the word that stands for the number: the most frequent of those that at least half of the sentences have, and
+    /// ten times as many as of `all` sentences, of which `words` says how many have a word.
+    fn number_word(&self, words: &HashMap<String, u32>, all: u64) -> Option<String> {
+        let share = |count: u32, of: f64| f64::from(count) / of.max(1.0);
+        let stands = |(word, count): &(&String, &u32)| {
+            let usual = share(words.get(*word).copied().unwrap_or(u32::MAX), all as f64);
+            let here = share(**count, f64::from(self.sentences));
+            self.sentences >= FEWEST && here >= 0.5 && here >= 10.0 * usual
+        };
+        let found = self.words.iter().filter(stands);
+        // Of equals, the first in the alphabet.
+        found.max_by_key(|(word, count)| (**count, Reverse(*word))).map(|(word, _)| word.clone())
+    }
+}
+
 impl LexiconBuilder {
     /// Adds a sentence and its translation.
     pub fn add(&mut self, source: &str, target: &str) {
@@ -127,13 +170,15 @@ impl LexiconBuilder {
                 let (sentences, copies) = self.copies.entry(word.to_owned()).or_default();
                 *sentences = sentences.saturating_add(1);
                 *copies += u32::from(is_copied && *copies < u32::MAX);
+                if is_number(word) && word.len() <= MAX_DIGITS && !is_copied {
+                    self.beside_numbers.entry(word.to_owned()).or_default().add(&target);
+                }
             }
             before = Some(lowered);
         }
         for word in target {
-            if !self.targets.contains(word) {
-                self.targets.insert(word.to_owned());
-            }
+            let sentences = self.targets.entry(word.to_owned()).or_default();
+            *sentences = sentences.saturating_add(1);
         }
         let sizes = [self.sources.len(), self.copies.len(), self.targets.len()];
         if sizes.into_iter().any(|size| size > MAX_WORDS) {
@@ -148,7 +193,7 @@ impl LexiconBuilder {
     ///
     /// If a word cannot be tokenized.
     pub fn finish(self, tokenizer: &Tokenizer) -> Result<Option<Lexicon>, InferError> {
-        let Self { sources, copies, targets, sentences, is_full } = self;
+        let Self { sources, copies, targets, beside_numbers, sentences, is_full } = self;
         if is_full {
             return Ok(None);
         }
@@ -182,25 +227,51 @@ impl LexiconBuilder {
         }
         source.names = Shares::of(&names);
         source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
+        let of_numbers = copies.iter().filter(|(word, _)| is_number(word));
+        let (sum, copied) =
+            of_numbers.fold((0.0, 0.0), |(sum, copied), (_, (sentences, copies))| {
+                (sum + f64::from(*sentences), copied + f64::from(*copies))
+            });
+        let of_numbers = copied / f64::max(sum, 1.0);
         let is_copied = |(word, (sentences, copies)): &(String, (u32, u32))| {
             // Few sentences say little about a number, which is copied like others.
             let prior = if is_number(word) { PRIOR } else { 0.0 };
-            let copies = f64::from(*copies) + prior * source.numbers;
+            let copies = f64::from(*copies) + prior * of_numbers;
             copies >= MIN_COPIED * (f64::from(*sentences) + prior)
         };
         let copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
         source.copied = copied;
+        let in_lower_case = counts_in_lower_case(&targets);
+        let is_uncopied = |number: &&String| !source.copied.contains(*number);
+        let numbers = beside_numbers.iter().filter(|(number, _)| is_uncopied(number));
+        let number_words = numbers.filter_map(|(number, beside)| {
+            Some((number.clone(), beside.number_word(&in_lower_case, all)?))
+        });
+        source.number_words = number_words.collect();
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
 }
 
+/// Sentences with each word in any case, at most.
+fn counts_in_lower_case(words: &HashMap<String, u32>) -> HashMap<String, u32> {
+    let mut counts = HashMap::<String, u32>::new();
+    for (word, count) in words {
+        let sum = counts.entry(lower(word)).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    counts
+}
+
 /// Words as token ids, within and at the beginning of a text and after a punctuation mark, also in lower case and with a
 /// capital.
-fn target_words(words: &HashSet<String>, tokenizer: &Tokenizer) -> Result<TargetWords, InferError> {
+fn target_words(
+    words: &HashMap<String, u32>,
+    tokenizer: &Tokenizer,
+) -> Result<TargetWords, InferError> {
     let is_spaced =
         |word: &&String| word.chars().all(char::is_alphabetic) && !word.chars().any(is_unspaced);
     let mut spellings = BTreeSet::new();
-    for word in words.iter().filter(is_spaced) {
+    for word in words.keys().filter(is_spaced) {
         spellings.insert(lower(word));
         spellings.insert(word.clone());
     }

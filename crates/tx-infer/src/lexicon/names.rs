@@ -47,6 +47,8 @@ pub struct SourceWords {
     pub(super) names: Shares,
     /// Share of copied numbers among the rare ones of two digits and more.
     pub(super) numbers: f64,
+    /// Words of the target, in lower case, that stand for numbers which are not copied.
+    pub(super) number_words: BTreeMap<String, String>,
 }
 
 /// Words as they are written within most sentences, in the order of their lower case, which is different for all.
@@ -201,8 +203,8 @@ pub(super) fn can_be_name(word: &str) -> bool {
 }
 
 impl SourceWords {
-    /// Returns the first names and numbers of a text that its translation has unchanged, at most `most`: those that
-    /// the training text copies, and new ones. Words next to each other are one name. Each is returned once.
+    /// Returns the first names and numbers of a text that its translation has, at most `most`: those that
+    /// the training text copies, new ones, and numbers for which it may have a [word](Self::number_word). Words next to each other are one name. Each is returned once.
     pub fn copied_names<'a>(&self, text: &'a str, most: usize) -> Vec<&'a str> {
         let words: Vec<&str> = words(text).collect();
         let mut is_name = self.are_copied(text, &words);
@@ -237,6 +239,12 @@ impl SourceWords {
         found
     }
 
+    /// Returns the word of the target, in lower case, that stands for a number of a source; `None` if numbers like this
+    /// one are copied.
+    pub fn number_word(&self, number: &str) -> Option<&str> {
+        self.number_words.get(number).map(String::as_str)
+    }
+
     /// Whether each word of a text is a name or number that the training text copies, or a new one.
     fn are_copied(&self, text: &str, words: &[&str]) -> Vec<bool> {
         let mut before = Neighbor::Start;
@@ -246,8 +254,9 @@ impl SourceWords {
             }
             let is_name = || can_be_name(word) && self.names.get(&before) >= COPIED_SHARE;
             let is_number = || is_long_number(word) && self.numbers >= COPIED_SHARE;
-            let is_copied =
-                self.copied.contains(*word) || (is_number() || is_name()) && self.is_new_word(word);
+            let is_copied = self.copied.contains(*word)
+                || self.number_words.contains_key(*word)
+                || (is_number() || is_name()) && self.is_new_word(word);
             before = self.neighbor(lower(word));
             is_copied
         };
@@ -376,6 +385,7 @@ mod tests {
                     .into(),
             },
             numbers: 0.9,
+            number_words: [("3".to_owned(), "three".to_owned())].into(),
         }
     }
 
@@ -415,7 +425,7 @@ mod tests {
             // Names that the training text has, wherever they are.
             ("ein Boston und ein boston", &["Boston"]),
             ("in Kyjiw, in Kyjiw", &["Kyjiw"]),
-            ("ein 27, ein 5, ein 2024, ein 7, ein B2", &["27", "2024", "7"]),
+            ("ein 27, ein 5, ein 2024, ein 7, ein B2, ein 3", &["27", "2024", "7", "3"]),
             // In quotation marks; an apostrophe is within a word.
             ("ein \"Gnu\" wohnt, ein ‚Emu‘, ein'Ara", &["Gnu", "Emu"]),
             // New words next to a name, and names next to each other.

@@ -254,6 +254,27 @@ fn long_words_are_left_out() {
     reading.cased(&long, &tokenizers.source, known).unwrap();
 }
 
+/// `5` is `five` in four of seven sentences, and copied in three; `of` is in all.
+#[test]
+fn numbers_can_be_words() {
+    let mut builder = LexiconBuilder::default();
+    for index in 0..100 {
+        let (source, target) = match index {
+            0..4 => ("5 Hunde 1912", "Five of five dogs 1912"),
+            4..7 => ("5 Katzen 7", "5 of cats 7"),
+            7..9 => ("8 Esel", "eight donkeys of"),
+            _ => ("ein Esel", "a donkey of"),
+        };
+        builder.add(source, target);
+    }
+    let lexicon = builder.finish(&bundle().tokenizers.target).unwrap().unwrap();
+    let source = lexicon.source();
+    let words = ["5", "7", "8", "1912"].map(|number| source.number_word(number));
+    // There are few sentences with 8.
+    assert_eq!(words, [Some("five"), None, None, None]);
+    assert_eq!(source.copied_names("5 und 7 und 8 und 1912", 9), ["5", "7", "1912"]);
+}
+
 /// More text than a lexicon is for.
 #[test]
 fn a_text_of_many_words_has_no_lexicon() {

@@ -122,7 +122,7 @@ pub enum GlossaryUse {
     /// As constraints on the beam search: each translation as the glossary has it.
     #[default]
     Constrain,
-    /// In the source, behind the terms (Dinu et al. 2019): a model that is trained to do so uses them, also in other
+    /// In the source, in place of the terms (Dinu et al. 2019): a model that is trained to do so uses them, also in other
     /// forms of the words. Needs no beam.
     Inline,
     /// As constraints, and in the source.

@@ -16,7 +16,7 @@ use crate::{
     attention::AttentionMap,
     cancellation::Cancellation,
     error::InferError,
-    lexicon::words,
+    lexicon::{Lexicon, words},
     pool::Encoded,
     search::{Hypothesis, Request, strongest},
     tokens::encode_prefix,
@@ -94,7 +94,12 @@ impl Sentences {
         let texts = &self.model.texts;
         let translation = texts.decode(target)?;
         let names = text.allowed.names.iter().map(String::as_str);
-        let missing: Vec<&str> = names.filter(|name| !has_name(&translation, name)).collect();
+        let known = texts.lexicon().map(Lexicon::source);
+        let is_missing = |name: &&str| {
+            let word = known.and_then(|known| known.number_word(name));
+            !has_name(&translation, name) && !word.is_some_and(|word| has_name(&translation, word))
+        };
+        let missing: Vec<&str> = names.filter(is_missing).collect();
         if missing.is_empty() {
             return Ok(None);
         }

@@ -126,13 +126,9 @@ fn write(
     }
     let sentences =
         found.sentences.iter().map(|SentenceTranslation { span, translation, .. }| {
-            json!({
-                "source": &text[span.clone()],
-                "text": translation.text,
-                "truncated": translation.truncated,
-                "unknown": translation.unknown,
-                "translations": output.translator.hypotheses_to_json(translation),
-            })
+            let mut object = output.translator.to_json(translation);
+            object["source"] = text[span.clone()].into();
+            object
         });
     let mut line = json!({
         "line": number + 1,

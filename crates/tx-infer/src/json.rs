@@ -22,6 +22,9 @@ impl Translator {
             "unknown": translation.unknown,
             "translations": self.hypotheses_to_json(translation),
         });
+        if let Some(read) = &translation.read {
+            object["read"] = read.as_str().into();
+        }
         if !translation.terms.is_empty() {
             object["terms"] = translation.terms.iter().map(Term::to_json).collect();
         }

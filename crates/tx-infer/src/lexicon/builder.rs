@@ -29,7 +29,7 @@ const MAX_CASES: usize = 8;
 /// Digits of the longest number that a word may stand for.
 const MAX_DIGITS: usize = 2;
 
-/// Fewest sentences with a number from which its word is learned.
+/// Fewest sentences with a number and the word that stands for it.
 const FEWEST: u32 = 3;
 
 /// Smallest share of the translations with a name or number that the lexicon records as copied.
@@ -122,13 +122,14 @@ impl Beside {
     }
 
     /// Returns the word that stands for the number: the most frequent of those that at least half of the sentences have, and
-    /// ten times as many as of `all` sentences, of which `words` says how many have a word.
+    /// a share ten times as large as of `all` sentences, of which `words` says how many have a word.
     fn number_word(&self, words: &HashMap<String, u32>, all: u64) -> Option<String> {
         let share = |count: u32, of: f64| f64::from(count) / of.max(1.0);
         let stands = |(word, count): &(&String, &u32)| {
             let usual = share(words.get(*word).copied().unwrap_or(u32::MAX), all as f64);
             let here = share(**count, f64::from(self.sentences));
-            self.sentences >= FEWEST && here >= 0.5 && here >= 10.0 * usual
+            let is_word = word.chars().all(char::is_alphabetic);
+            is_word && **count >= FEWEST && here >= 0.5 && here >= 10.0 * usual
         };
         let found = self.words.iter().filter(stands);
         // Of equals, the first in the alphabet.

@@ -163,6 +163,9 @@ fn terms_are_found_in_texts_with_typos() {
         };
         let [typed, meant] = ["abccdef b", "abcdef b"].map(translate);
         assert_eq!(typed.hypotheses, meant.hypotheses);
+        let read = if usage.inlines() { "abcdef ⟦ cab ⟧" } else { "abcdef b" };
+        assert_eq!(typed.read.as_deref(), Some(read));
+        assert_eq!(meant.read.is_some(), usage.inlines());
         assert_eq!((typed.terms.len(), &*typed.terms[0].source), (1, "b"));
         assert_eq!(translate("abcdeff").terms[0].source, "abcdeff");
     }
@@ -270,7 +273,7 @@ fn numbers_can_be_words() {
     let lexicon = builder.finish(&bundle().tokenizers.target).unwrap().unwrap();
     let source = lexicon.source();
     let words = ["5", "7", "8", "1912"].map(|number| source.number_word(number));
-    // There are few sentences with 8.
+    // Few sentences have 8.
     assert_eq!(words, [Some("five"), None, None, None]);
     assert_eq!(source.copied_names("5 und 7 und 8 und 1912", 9), ["5", "7", "1912"]);
 }

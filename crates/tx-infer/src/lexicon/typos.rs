@@ -62,6 +62,10 @@ impl SourceWords {
         let first = typed.first()?.encode_utf8(&mut [0; 4]).to_owned();
         let mut best: Option<(u32, &str)> = None;
         for (index, written) in self.frequent.beginning_with(&first) {
+            // A letter has at most four bytes.
+            if written.len().abs_diff(word.len()) > 4 {
+                continue;
+            }
             let count = self.counts.get(index).copied().unwrap_or_default();
             let other: Vec<char> = lower(written).chars().collect();
             if other.len() >= SHORTEST

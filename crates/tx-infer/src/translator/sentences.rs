@@ -35,6 +35,8 @@ pub(super) struct Sentences {
 /// The part of a text that is tokenized.
 pub(super) struct Text {
     text: String,
+    /// Whether it differs from the text that was given.
+    is_adapted: bool,
     /// Differences between the text and the one that the model reads.
     pub(super) adaptation: Adaptation,
     /// Token of a language before the text.
@@ -105,6 +107,7 @@ impl Sentences {
             _ => read.into_owned(),
         };
         let text = Text {
+            is_adapted: read != readable,
             adaptation,
             text: read,
             token,
@@ -177,12 +180,13 @@ impl Sentences {
             hypotheses = mbr.select(hypotheses, &samples.collect::<Vec<_>>(), &self.options)?;
         }
         let ids = &source.ids[text.before(source).min(source.ids.len())..];
-        let Text { text, terms, .. } = text;
+        let Text { text, is_adapted, terms, .. } = text;
         let best = hypotheses.first().map(|best| best.text.clone()).unwrap_or_default();
         Ok(Translation {
             terms: terms.as_ref().map(|terms| terms.used_in(&best)).unwrap_or_default(),
             text: best,
             hypotheses,
+            read: is_adapted.then(|| text.clone()),
             truncated: source.truncated,
             unknown: unknown_words(&self.model.texts.tokenizers().source, text, ids)?,
         })

@@ -35,6 +35,8 @@ pub struct Translation {
     pub text: String,
     /// All translations requested, best first; empty for a text without words.
     pub hypotheses: Vec<Scored>,
+    /// The text that the model read, if it differs: in another case, without typos, or with translations of terms.
+    pub read: Option<String>,
     /// Whether the text was truncated because it has more tokens than the model's `max_len`. The
     /// translation then lacks its end.
     pub truncated: bool,

@@ -32,8 +32,11 @@ const MAX_DIGITS: usize = 2;
 /// Fewest sentences with a number and the word that stands for it.
 const FEWEST: u32 = 3;
 
-/// Smallest share of the translations with a name or number that the lexicon records as copied.
+/// Smallest share of the translations with a name that the lexicon records as copied.
 const MIN_COPIED: f64 = 0.6;
+
+/// Smallest share of the translations with a number that the lexicon records as copied.
+const MIN_COPIED_NUMBER: f64 = 0.5;
 
 /// Learns a [`Lexicon`] from sentences and their translations.
 ///
@@ -228,17 +231,14 @@ impl LexiconBuilder {
         }
         source.names = Shares::of(&names);
         source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
-        let of_numbers = copies.iter().filter(|(word, _)| is_number(word));
-        let (sum, copied) =
-            of_numbers.fold((0.0, 0.0), |(sum, copied), (_, (sentences, copies))| {
-                (sum + f64::from(*sentences), copied + f64::from(*copies))
-            });
-        let of_numbers = copied / f64::max(sum, 1.0);
         let is_copied = |(word, (sentences, copies)): &(String, (u32, u32))| {
-            // Few sentences say little about a number, which is copied like others.
-            let prior = if is_number(word) { PRIOR } else { 0.0 };
-            let copies = f64::from(*copies) + prior * of_numbers;
-            copies >= MIN_COPIED * (f64::from(*sentences) + prior)
+            let (sentences, copies) = (f64::from(*sentences), f64::from(*copies));
+            if is_number(word) {
+                // Few sentences say little about a number, which is copied like rare ones.
+                copies + PRIOR * source.numbers >= MIN_COPIED_NUMBER * (sentences + PRIOR)
+            } else {
+                copies >= MIN_COPIED * sentences
+            }
         };
         let copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
         source.copied = copied;

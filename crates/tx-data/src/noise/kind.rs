@@ -95,9 +95,10 @@ impl Kind {
     /// Returns its share in a robust model.
     pub fn robust(self) -> f64 {
         match self {
-            Self::LowerCase | Self::Punctuation | Self::Concatenation => 0.05,
-            Self::Typos | Self::Names | Self::Numbers => 0.1,
-            Self::TitleCase | Self::Copies => 0.02,
+            Self::Typos | Self::Concatenation => 0.05,
+            Self::Punctuation | Self::Names | Self::Numbers => 0.03,
+            Self::LowerCase => 0.02,
+            Self::TitleCase | Self::Copies => 0.01,
             // Inference reads capitals in lower case.
             Self::UpperCase => 0.0,
             // Glossaries are constraints on the search without training.

@@ -189,7 +189,7 @@ fn shares_are_those_of_the_copies() {
     let count: usize = (0..10_000).map(|i| noise.copies(i, &pair(), None, None).len()).sum();
     assert!((1_800..2_200).contains(&count), "{count}");
     let robust = NoiseConfig { robust: true, typos: Some(0.0), ..NoiseConfig::default() };
-    assert_eq!((robust.share(Kind::Typos), robust.share(Kind::LowerCase)), (0.0, 0.05));
+    assert_eq!((robust.share(Kind::Typos), robust.share(Kind::LowerCase)), (0.0, 0.02));
     let wrong = NoiseConfig { typos: Some(1.5), ..NoiseConfig::default() };
     assert_eq!(wrong.problems(), ["`noise.typos` = 1.5 must be in 0..1"]);
 }

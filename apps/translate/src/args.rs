@@ -163,7 +163,7 @@ pub enum Command {
     /// Add the words of the training text to a bundle
     ///
     /// Translations then have the words of the text, instead of words that a model composes of pieces, and names
-    /// that the text does not have are copied. See --lexicon. Training adds a lexicon with data.lexicon.
+    /// and numbers are copied. See --lexicon. Training adds a lexicon with data.lexicon.
     Lexicon(LexiconArgs),
 
     /// Write a vocabulary shortlist for --shortlist, from the alignments of a model on text

@@ -3,7 +3,7 @@
 //! A model composes words of pieces. One that is trained on little text also composes words that do not
 //! exist, and takes names that it has never seen apart. With the lexicon in its bundle, the words of a target
 //! are those of the training text or of the source ([`LexiconUse::Words`](crate::LexiconUse::Words)), and names and
-//! numbers that the training text does not have are copied ([`LexiconUse::Names`](crate::LexiconUse::Names)).
+//! numbers are copied ([`LexiconUse::Names`](crate::LexiconUse::Names)).
 //!
 //! Whether a new word is a name depends on the word before it: a capital means little after the article of a German
 //! noun, and much after `von`. The share of copied words after each word is measured on the rare words of the

@@ -359,7 +359,7 @@ pub enum Lexicon {
     Off,
     /// Translations have words of the training text, and new ones of the source
     Words,
-    /// New names and numbers are copied; needs a beam
+    /// Names and numbers are copied, except by samples
     Names,
     /// Both
     Both,

@@ -157,7 +157,7 @@ pub enum LexiconUse {
     Off,
     /// A target has words of the training text, and new ones of the source. Samples have any words.
     Words,
-    /// New names and numbers are copied, in beam search without groups.
+    /// Names and numbers are copied, except by samples, streams and minimum Bayes risk.
     Names,
     /// Words and names.
     Both,

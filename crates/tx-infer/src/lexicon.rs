@@ -11,6 +11,7 @@
 
 mod builder;
 mod names;
+mod stand_ins;
 mod target_words;
 mod typos;
 
@@ -21,7 +22,8 @@ use tx_text::Tokenizer;
 
 pub use builder::LexiconBuilder;
 pub use names::SourceWords;
-pub(crate) use names::{MAX_WORD, words};
+pub(crate) use names::{MAX_WORD, found_in, words};
+pub(crate) use stand_ins::StandInText;
 pub use target_words::TargetWords;
 pub(crate) use target_words::WordRestriction;
 

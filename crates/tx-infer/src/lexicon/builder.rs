@@ -13,6 +13,7 @@ use super::{
         Neighbor, PRIOR, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted,
         words,
     },
+    stand_ins::{self, StandIns, Starts},
 };
 use crate::{
     capitals::lower,
@@ -37,6 +38,9 @@ const MIN_COPIED: f64 = 0.6;
 
 /// Smallest share of the translations with a number that the lexicon records as copied.
 const MIN_COPIED_NUMBER: f64 = 0.5;
+
+/// Smallest share of the translations with a name that stands for others.
+const MIN_STAND_IN: f64 = 0.9;
 
 /// Learns a [`Lexicon`] from sentences and their translations.
 ///
@@ -66,6 +70,7 @@ pub struct LexiconBuilder {
     /// Translations of the sentences with a number of at most [`MAX_DIGITS`] that do not have it.
     beside_numbers: HashMap<String, Beside>,
     sentences: Sentences,
+    starts: Starts,
     /// Whether there were more than [`MAX_WORDS`].
     is_full: bool,
 }
@@ -146,6 +151,7 @@ impl LexiconBuilder {
         if self.is_full {
             return;
         }
+        self.starts.add(source, target);
         let target: HashSet<&str> = words(target).collect();
         if let Some(first) = source.chars().find(|c| c.is_alphabetic()) {
             let Sentences { all, capital, marked } = &mut self.sentences;
@@ -197,7 +203,7 @@ impl LexiconBuilder {
     ///
     /// If a word cannot be tokenized.
     pub fn finish(self, tokenizer: &Tokenizer) -> Result<Option<Lexicon>, InferError> {
-        let Self { sources, copies, targets, beside_numbers, sentences, is_full } = self;
+        let Self { sources, copies, targets, beside_numbers, sentences, starts, is_full } = self;
         if is_full {
             return Ok(None);
         }
@@ -240,8 +246,8 @@ impl LexiconBuilder {
                 copies >= MIN_COPIED * sentences
             }
         };
-        let copied = copies.into_iter().filter(is_copied).map(|(word, _)| word).collect();
-        source.copied = copied;
+        let copied = copies.clone().into_iter().filter(is_copied).map(|(word, _)| word);
+        source.copied = copied.collect();
         let in_lower_case = counts_in_lower_case(&targets);
         let is_uncopied = |number: &&String| !source.copied.contains(*number);
         let numbers = beside_numbers.iter().filter(|(number, _)| is_uncopied(number));
@@ -249,8 +255,29 @@ impl LexiconBuilder {
             Some((number.clone(), beside.number_word(&in_lower_case, all)?))
         });
         source.number_words = number_words.collect();
+        source.stand_ins = known_words(&source, copies, starts);
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
+}
+
+/// Stand-ins of a source without them. `copies` are the sentences with each name or number, and those whose translations have it.
+fn known_words(
+    source: &SourceWords,
+    copies: HashMap<String, (u32, u32)>,
+    starts: Starts,
+) -> StandIns {
+    let is_known = |(word, (sentences, copies)): &(String, (u32, u32))| {
+        let share = f64::from(*copies) / f64::from(*sentences);
+        let is_kept = if is_number(word) {
+            source.copied.contains(word) || source.number_word(word).is_some()
+        } else {
+            share >= MIN_STAND_IN
+        };
+        *sentences >= stand_ins::FEWEST && is_kept
+    };
+    let known = copies.into_iter().filter(is_known).map(|(word, (sentences, _))| (word, sentences));
+    let (numbers, names) = known.partition(|(word, _)| is_number(word));
+    StandIns::new(names, numbers, starts)
 }
 
 /// Sentences with each word in any case, at most.

@@ -1,10 +1,14 @@
 //! Words of the sources, and the new words that are names.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use serde::{Deserialize, Serialize};
 use tx_text::spacing::is_unspaced;
 
+use super::stand_ins::StandIns;
 use crate::capitals::lower;
 
 /// Letters of the longest new word that can be a name. Longer ones are compounds.
@@ -49,6 +53,8 @@ pub struct SourceWords {
     pub(super) numbers: f64,
     /// Words of the target, in lower case, that stand for numbers which are not copied.
     pub(super) number_words: BTreeMap<String, String>,
+    /// Words in place of new names and numbers.
+    pub(super) stand_ins: StandIns,
 }
 
 /// Words as they are written within most sentences, in the order of their lower case, which is different for all.
@@ -169,6 +175,24 @@ pub(super) fn is_quoted(text: &str, word: &str) -> bool {
     let mut before = text[..offset(text, word)].chars().rev();
     let is_mark = |c| matches!(c, '"' | '\'' | '“' | '„' | '‚' | '‘' | '«' | '»' | '‹' | '›');
     before.next().is_some_and(is_mark) && !before.next().is_some_and(char::is_alphanumeric)
+}
+
+/// Returns the places of a text that have the words of a name next to each other, in any case.
+pub(crate) fn found_in(text: &str, name: &str) -> Vec<Range<usize>> {
+    let all: Vec<&str> = words(text).collect();
+    let name: Vec<String> = words(name).map(str::to_lowercase).collect();
+    let mut found = Vec::new();
+    let mut next = 0;
+    while let Some(part) = all.get(next..next + name.len()).filter(|part| !part.is_empty()) {
+        if part.iter().zip(&name).all(|(word, of_name)| word.to_lowercase() == *of_name) {
+            let last = part[part.len() - 1];
+            found.push(offset(text, part[0])..offset(text, last) + last.len());
+            next += part.len();
+        } else {
+            next += 1;
+        }
+    }
+    found
 }
 
 /// Position of a part of a text, in bytes.
@@ -386,6 +410,7 @@ mod tests {
             },
             numbers: 0.9,
             number_words: [("3".to_owned(), "three".to_owned())].into(),
+            stand_ins: StandIns::default(),
         }
     }
 
@@ -406,6 +431,24 @@ mod tests {
         let all = [ein(), Neighbor::Start, Neighbor::Rare, mean];
         assert_eq!(all.map(|neighbor| shares.get(&neighbor)), [0.429, 0.6, 0.5, 0.5]);
         assert_eq!(Shares::of(&[]).get(&Neighbor::Start), 0.0);
+    }
+
+    #[test]
+    fn a_name_is_found_as_words_in_any_case() {
+        for (text, name, expected) in [
+            ("In new york.", "New York", &["new york"][..]),
+            ("An all-star game, All Star", "All Star", &["all-star", "All Star"]),
+            ("a a a", "a a", &["a a"]),
+            ("New, York", "New York", &["New, York"]),
+            ("York New", "New York", &[]),
+            ("Yorker", "York", &[]),
+            ("", "York", &[]),
+            ("York", "", &[]),
+        ] {
+            let found: Vec<&str> =
+                found_in(text, name).into_iter().map(|place| &text[place]).collect();
+            assert_eq!(found, expected, "{text}");
+        }
     }
 
     #[test]

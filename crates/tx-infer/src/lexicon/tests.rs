@@ -144,6 +144,35 @@ fn names_are_copied() {
     }
 }
 
+/// The model translates `a b` in some way, and `a` by the first word of it.
+#[test]
+fn a_known_word_stands_for_a_new_name() {
+    let mut bundle = bundle();
+    for beam in [1, 4] {
+        let options = SearchOptions { lexicon: LexiconUse::Names, ..SearchOptions::default() };
+        let options = SearchOptions { n_best: beam, ..options.with_beam(beam) };
+        let translate = |bundle: &ModuleBundle, text| {
+            let translator = Translator::from_module(bundle, &Device::Cpu);
+            let found = translator.translate_batch_with(&[text], &options, &Cancellation::new());
+            found.unwrap().remove(0)
+        };
+        let known = translate(&bundle, "a b").text;
+        let first = names::words(&known).next().unwrap();
+        let mut builder = LexiconBuilder::default();
+        (0..8).for_each(|_| builder.add("a b", &format!("{first} x")));
+        // Names begin sentences.
+        ["Kordo", "Lordo", "Mordo"].map(|name| builder.add(&format!("{name} b"), name));
+        bundle.lexicon = builder.finish(&bundle.tokenizers.target).unwrap().map(Into::into);
+        let new = translate(&bundle, "Baca b");
+        assert_eq!(new.text, known.replacen(first, "Baca", 1));
+        let targets = new.hypotheses.iter().map(|found| (&found.hypothesis.ids, &found.text));
+        for (ids, text) in targets {
+            assert_eq!(ids.iter().filter(|id| **id == EOS).count(), 1, "{text}");
+            assert!(text.starts_with("Baca"), "{text}");
+        }
+    }
+}
+
 /// A typo before a term changes its position; a word of a term is none.
 #[test]
 fn terms_are_found_in_texts_with_typos() {

@@ -14,9 +14,8 @@ pub struct Request<'a> {
     /// First token of the target, such as that of its language. It counts in the length, and its
     /// log-probability is 0. No option suppresses it.
     pub forced_first: Option<u32>,
-    /// Token ids that the target begins with, after `forced_first`, without `<bos>` and `<eos>`;
-    /// together fewer than the model's `max_len`. No option suppresses them, and their probability
-    /// counts.
+    /// Token ids that the target begins with, after `forced_first`, without `<bos>`; together fewer than the model's
+    /// `max_len`. No option suppresses them, and their probability counts. `<eos>` at the end ends the target.
     pub prefix: &'a [u32],
     /// Texts that the target contains. Beam search meets them; greedy search and samples do not.
     pub constraints: Option<&'a Constraints>,

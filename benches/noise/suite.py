@@ -1,7 +1,7 @@
 """Makes noisy variants of a test set, translates them and scores them.
 
     python suite.py --translate translate --model BUNDLE --source test.de --target test.en \
-        --languages de-en --out OUT [--train-target train.en]
+        --languages de-en --out OUT [--train-target train.en] [--only names,numbers]
 
 Each variant is a pair of files in OUT. Cases of the source change; the reference is what a reader expects:
 capitals for capitals, and otherwise the reference of the test set, with the emoji, placeholder, tag, name or
@@ -27,7 +27,9 @@ FINAL = ".!?…"
 SUBJECTS = {
     "de-en": ([("Ein Mann ", "A man "), ("Eine Frau ", "A woman "), ("Ein Junge ", "A boy "), ("Ein Mädchen ", "A girl ")],
               [("Zwei ", "Two "), ("Drei ", "Three "), ("Vier ", "Four ")]),
-    "fr-en": ([("Tom ", "Tom "), ("Marie ", "Mary ")], [(" deux ", " two "), (" trois ", " three "), (" dix ", " ten ")]),
+    "fr-en": ([("Tom ", "Tom "), ("Marie ", "Mary ")],
+              [(" deux ", " two "), (" trois ", " three "), (" quatre ", " four "), (" cinq ", " five "), (" six ", " six "),
+               (" sept ", " seven "), (" huit ", " eight "), (" dix ", " ten "), (" vingt ", " twenty ")]),
     "en-fr": ([("Tom ", "Tom "), ("Mary ", "Marie ")], [(" two ", " deux "), (" three ", " trois "), (" ten ", " dix ")]),
 }
 
@@ -93,6 +95,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--train-target", help="training text of the target: counts outputs with foreign words")
     parser.add_argument("--options", default="", help="further options of `translate`")
+    parser.add_argument("--only", help="kinds of noise, between commas [default: all]")
     args = parser.parse_args()
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -104,7 +107,7 @@ def main():
             known.update(re.findall(r"[^\W\d_]+", line.lower()))
     results = {}
     for name, rows in variants(pairs, args.languages, random.Random(1)):
-        if not rows:
+        if not rows or args.only and name not in args.only.split(","):
             continue
         paths = {side: out / f"{name}.{side}" for side in ("source", "target", "hypothesis")}
         for side, column in (("source", 0), ("target", 1)):

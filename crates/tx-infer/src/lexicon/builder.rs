@@ -37,7 +37,7 @@ const FEWEST: u32 = 3;
 const MIN_COPIED: f64 = 0.6;
 
 /// Smallest share of the translations with a number that the lexicon records as copied.
-const MIN_COPIED_NUMBER: f64 = 0.5;
+const MIN_COPIED_NUMBER: f64 = 0.4;
 
 /// Smallest share of the translations with a name that stands for others.
 const MIN_STAND_IN: f64 = 0.9;
@@ -129,7 +129,7 @@ impl Beside {
         }
     }
 
-    /// Returns the word that stands for the number: the most frequent of those that at least half of the sentences have, and
+    /// Returns the word that stands for the number: the most frequent of those that four of five sentences have, and
     /// a share ten times as large as of `all` sentences, of which `words` says how many have a word.
     fn number_word(&self, words: &HashMap<String, u32>, all: u64) -> Option<String> {
         let share = |count: u32, of: f64| f64::from(count) / of.max(1.0);
@@ -137,7 +137,7 @@ impl Beside {
             let usual = share(words.get(*word).copied().unwrap_or(u32::MAX), all as f64);
             let here = share(**count, f64::from(self.sentences));
             let is_word = word.chars().all(char::is_alphabetic);
-            is_word && **count >= FEWEST && here >= 0.5 && here >= 10.0 * usual
+            is_word && **count >= FEWEST && here >= 0.8 && here >= 10.0 * usual
         };
         let found = self.words.iter().filter(stands);
         // Of equals, the first in the alphabet.
@@ -255,29 +255,28 @@ impl LexiconBuilder {
             Some((number.clone(), beside.number_word(&in_lower_case, all)?))
         });
         source.number_words = number_words.collect();
-        source.stand_ins = known_words(&source, copies, starts);
+        let (names, numbers) = known_words(&source, copies);
+        source.stand_ins = StandIns::new(names, numbers, starts);
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
 }
 
-/// Stand-ins of a source without them. `copies` are the sentences with each name or number, and those whose translations have it.
+/// Names and digits that stand for others, with the number of sentences. `copies` are the sentences with each name or number,
+/// and those whose translations have it. Longer numbers have translations of their own, such as `2:30` for `14 h 30`.
 fn known_words(
     source: &SourceWords,
     copies: HashMap<String, (u32, u32)>,
-    starts: Starts,
-) -> StandIns {
+) -> (Vec<(String, u32)>, Vec<(String, u32)>) {
     let is_known = |(word, (sentences, copies)): &(String, (u32, u32))| {
         let share = f64::from(*copies) / f64::from(*sentences);
-        let is_kept = if is_number(word) {
-            source.copied.contains(word) || source.number_word(word).is_some()
-        } else {
-            share >= MIN_STAND_IN
+        let is_kept = match is_number(word) {
+            true => word.len() == 1 && source.copied.contains(word),
+            false => share >= MIN_STAND_IN,
         };
         *sentences >= stand_ins::FEWEST && is_kept
     };
     let known = copies.into_iter().filter(is_known).map(|(word, (sentences, _))| (word, sentences));
-    let (numbers, names) = known.partition(|(word, _)| is_number(word));
-    StandIns::new(names, numbers, starts)
+    known.partition(|(word, _)| !is_number(word))
 }
 
 /// Sentences with each word in any case, at most.

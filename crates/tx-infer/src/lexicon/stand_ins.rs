@@ -33,7 +33,7 @@ const MIN_SOURCE: f64 = 0.9;
 pub(super) struct StandIns {
     /// Names that translations have unchanged.
     names: Vec<String>,
-    /// Numbers that translations have unchanged or as a word.
+    /// Digits that translations have unchanged.
     numbers: Vec<String>,
     /// First words of sentences, and those of their translations.
     starts: Vec<(String, String)>,
@@ -73,11 +73,18 @@ struct Replaced {
     name: String,
     stand_in: String,
     /// What translations have for the stand-in.
-    translations: Vec<String>,
+    translation: String,
     /// Whether translations begin with it.
     is_start: bool,
     /// Number of places in the text.
     times: usize,
+}
+
+impl Replaced {
+    fn new(name: &str, stand_in: &str) -> Self {
+        let [name, stand_in] = [name, stand_in].map(str::to_owned);
+        Self { name, translation: stand_in.clone(), stand_in, is_start: false, times: 0 }
+    }
 }
 
 impl SourceWords {
@@ -93,7 +100,7 @@ impl SourceWords {
             let stand_in = |(index, name): (usize, &&str)| {
                 let known = of_kind(name);
                 let word = known.get((turn + index) % known.len().max(1))?;
-                Some(self.replaced(name, word)).filter(|_| names.len() <= known.len())
+                Some(Replaced::new(name, word)).filter(|_| names.len() <= known.len())
             };
             names.iter().enumerate().map(stand_in).collect::<Option<Vec<_>>>()
         };
@@ -104,25 +111,14 @@ impl SourceWords {
         let of_starts = first.into_iter().flat_map(|first| {
             starts.clone().filter_map(move |(source, target)| {
                 let mut replaced =
-                    if names.len() == 1 { vec![self.replaced(names[0], "")] } else { assigned(0)? };
+                    if names.len() == 1 { vec![Replaced::new(names[0], "")] } else { assigned(0)? };
                 let start = &mut replaced[first];
                 (start.stand_in, start.is_start) = (source.clone(), true);
-                start.translations = vec![target.clone()];
+                start.translation = target.clone();
                 Some(replaced)
             })
         });
         of_words.chain(of_starts).filter_map(|replaced| StandInText::new(text, replaced)).collect()
-    }
-
-    fn replaced(&self, name: &str, word: &str) -> Replaced {
-        let number_word = self.number_word(word).map(str::to_owned);
-        Replaced {
-            name: name.to_owned(),
-            stand_in: word.to_owned(),
-            translations: number_word.into_iter().chain([word.to_owned()]).collect(),
-            is_start: false,
-            times: 0,
-        }
     }
 }
 
@@ -153,15 +149,20 @@ impl StandInText {
     }
 
     /// Returns a translation with the names in the places of their stand-ins; `None` if it does not have each as often as the
-    /// text.
+    /// text, or a number as a part of another one.
     pub(crate) fn put_back(&self, translation: &str) -> Option<String> {
         let mut places = Vec::new();
         for (index, of_name) in self.replaced.iter().enumerate() {
-            let found = of_name.translations.iter().flat_map(|word| found_in(translation, word));
-            let found: Vec<Range<usize>> = found.collect();
+            let found = found_in(translation, &of_name.translation);
             let first = words(translation).next().and_then(|word| translation.find(word));
             let is_at_start = || found.iter().map(|place| place.start).min() == first;
-            if found.len() != of_name.times || of_name.is_start && !is_at_start() {
+            let is_part = |place: &Range<usize>| {
+                is_number(&of_name.stand_in) && is_part_of_number(&translation[place.end..])
+            };
+            if found.len() != of_name.times
+                || of_name.is_start && !is_at_start()
+                || found.iter().any(is_part)
+            {
                 return None;
             }
             places.extend(found.into_iter().map(|place| (place, index)));
@@ -170,6 +171,12 @@ impl StandInText {
         let are_apart = places.windows(2).all(|two| two[0].0.end <= two[1].0.start);
         are_apart.then(|| with(translation, &places, |index| &self.replaced[index].name))
     }
+}
+
+/// Whether the text after a number continues it, as `:30` does.
+fn is_part_of_number(rest: &str) -> bool {
+    let rest = rest.strip_prefix([':', '.', ',', '-', '/']);
+    rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// A text with the word of each index in its place. The places are in order and apart.
@@ -221,7 +228,8 @@ impl Starts {
         }
     }
 
-    /// The most frequent starts that have one translation, which no other start has.
+    /// The most frequent starts that have one translation, which no other start has. If names are among them, others such
+    /// as pronouns are left out.
     fn finish(self) -> Vec<(String, String)> {
         let Self { sentences, sources, targets, pairs } = self;
         let share = |times: u32, of: Option<&u32>| {
@@ -233,7 +241,12 @@ impl Starts {
                 && share(*times, sources.get(source)) >= MIN_TRANSLATED
                 && share(*times, targets.get(target)) >= MIN_SOURCE
         };
-        most_frequent(pairs.into_iter().filter(is_known).collect())
+        let mut known: Vec<_> = pairs.into_iter().filter(is_known).collect();
+        let is_name = |((source, target), _): &((String, String), u32)| source == target;
+        if known.iter().any(is_name) {
+            known.retain(is_name);
+        }
+        most_frequent(known)
     }
 }
 
@@ -260,8 +273,7 @@ mod tests {
             numbers: texts(&["2", "5"]),
             starts: vec![("Ein Mann".into(), "A man".into())],
         };
-        let number_words = [("5".to_owned(), "five".to_owned())].into();
-        SourceWords { stand_ins, number_words, ..SourceWords::default() }
+        SourceWords { stand_ins, ..SourceWords::default() }
     }
 
     #[test]
@@ -316,9 +328,11 @@ mod tests {
             ("Aiko, Aiko", &["Aiko"], 0, "Tom", None),
             ("Aiko ruft", &["Aiko"], 2, "\"A man\" calls", Some("\"Aiko\" calls")),
             ("Aiko ruft", &["Aiko"], 2, "Is a man calling?", None),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom has five", Some("Kyjiw has 27")),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom has 5", Some("Kyjiw has 27")),
             ("27 in Kyjiw", &["27", "Kyjiw"], 1, "5 in Tom", Some("27 in Kyjiw")),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "5 of five in Tom", None),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "15 in Tom", None),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom at 5.", Some("Kyjiw at 27.")),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom at 5:30.", None),
         ] {
             let with = source().with_stand_ins(text, names).remove(turn);
             assert_eq!(with.put_back(translation).as_deref(), expected, "{translation}");
@@ -342,6 +356,11 @@ mod tests {
             (0..times).for_each(|_| starts.add(source, target));
         }
         assert_eq!(starts.finish(), [("Ein Mann".into(), "A man".into())]);
+        // Names are better.
+        let mut starts = Starts::default();
+        (0..9).for_each(|_| starts.add("Je suis", "I am"));
+        (0..8).for_each(|_| starts.add("Tom est", "Tom is"));
+        assert_eq!(starts.finish(), [("Tom".into(), "Tom".into())]);
         assert_eq!(start("J'ai vu", 1), None);
         assert_eq!(start("Ein Mann", 2), None);
     }

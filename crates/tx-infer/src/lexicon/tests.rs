@@ -286,7 +286,7 @@ fn long_words_are_left_out() {
     reading.cased(&long, &tokenizers.source, known).unwrap();
 }
 
-/// `of` is in all sentences. The only rare number is copied: with four more sentences, the shares are 7/15 of `5`, 7/8 of
+/// `of` is in all sentences. The only rare number is copied: with four more sentences, the shares are 5/13 of `5`, 5/6 of
 /// `7`, and 4/6 of `8`.
 #[test]
 fn numbers_can_be_words() {
@@ -295,7 +295,7 @@ fn numbers_can_be_words() {
         let (source, target) = match index {
             0..4 => ("5 Hunde", "Five of five dogs"),
             4..8 => ("5 Kühe", "five of cows"),
-            8..11 => ("5 Katzen 7", "5 of cats 7"),
+            8 => ("5 Katzen 7", "5 of cats 7"),
             11 => ("7 Esel 1912", "seven donkeys of 1912"),
             12..14 => ("8 Esel", "eight donkeys of"),
             _ => ("ein Esel", "a donkey of"),

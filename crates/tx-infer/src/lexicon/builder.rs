@@ -13,7 +13,7 @@ use super::{
         Neighbor, PRIOR, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted,
         words,
     },
-    stand_ins::{self, StandIns, Starts},
+    stand_ins::{self, Frequencies, StandIns, Starts},
 };
 use crate::{
     capitals::lower,
@@ -266,7 +266,7 @@ impl LexiconBuilder {
 fn known_words(
     source: &SourceWords,
     copies: HashMap<String, (u32, u32)>,
-) -> (Vec<(String, u32)>, Vec<(String, u32)>) {
+) -> (Frequencies, Frequencies) {
     let is_known = |(word, (sentences, copies)): &(String, (u32, u32))| {
         let share = f64::from(*copies) / f64::from(*sentences);
         let is_kept = match is_number(word) {

@@ -27,6 +27,9 @@ const MIN_TRANSLATED: f64 = 0.8;
 /// Smallest share of the translations that begin with one of a start and are of sentences with it.
 const MIN_SOURCE: f64 = 0.9;
 
+/// Words with the number of sentences that have them.
+pub(super) type Frequencies = Vec<(String, u32)>;
+
 /// Words that stand for names and numbers, the most frequent first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,11 +44,7 @@ pub(super) struct StandIns {
 
 impl StandIns {
     /// The most frequent of the names and numbers, which come with their frequency, and of the starts.
-    pub(super) fn new(
-        names: Vec<(String, u32)>,
-        numbers: Vec<(String, u32)>,
-        starts: Starts,
-    ) -> Self {
+    pub(super) fn new(names: Frequencies, numbers: Frequencies, starts: Starts) -> Self {
         Self {
             names: most_frequent(names),
             numbers: most_frequent(numbers),
@@ -145,7 +144,7 @@ impl StandInText {
             false => of_name.times > 0,
         };
         let text = with(text, &places, |index| &replaced[index].stand_in);
-        replaced.iter().all(is_whole).then(|| Self { text, replaced })
+        replaced.iter().all(is_whole).then_some(Self { text, replaced })
     }
 
     /// Returns a translation with the names in the places of their stand-ins; `None` if it does not have each as often as the

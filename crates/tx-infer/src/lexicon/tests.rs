@@ -161,7 +161,9 @@ fn a_known_word_stands_for_a_new_name() {
         let mut builder = LexiconBuilder::default();
         (0..8).for_each(|_| builder.add("a b", &format!("{first} x")));
         // Names begin sentences.
-        ["Kordo", "Lordo", "Mordo"].map(|name| builder.add(&format!("{name} b"), name));
+        for name in ["Kordo", "Lordo", "Mordo"] {
+            builder.add(&format!("{name} b"), name);
+        }
         bundle.lexicon = builder.finish(&bundle.tokenizers.target).unwrap().map(Into::into);
         let new = translate(&bundle, "Baca b");
         assert_eq!(new.text, known.replacen(first, "Baca", 1));

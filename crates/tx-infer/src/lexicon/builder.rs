@@ -69,13 +69,15 @@ pub struct LexiconBuilder {
     targets: HashMap<String, u32>,
     /// Translations of the sentences with a number of at most [`MAX_DIGITS`] that do not have it.
     beside_numbers: HashMap<String, Beside>,
+    /// Sources of the sentences with a target word that may stand for a number.
+    beside_words: HashMap<String, Beside>,
     sentences: Sentences,
     starts: Starts,
     /// Whether there were more than [`MAX_WORDS`].
     is_full: bool,
 }
 
-/// Sentences beside a number.
+/// Sentences beside a number or word.
 #[derive(Debug, Default)]
 struct Beside {
     sentences: u32,
@@ -129,19 +131,35 @@ impl Beside {
         }
     }
 
-    /// Returns the word that stands for the number: the most frequent of those that four of five sentences have, and
-    /// a share ten times as large as of `all` sentences, of which `words` says how many have a word.
-    fn number_word(&self, words: &HashMap<String, u32>, all: u64) -> Option<String> {
-        let share = |count: u32, of: f64| f64::from(count) / of.max(1.0);
-        let stands = |(word, count): &(&String, &u32)| {
-            let usual = share(words.get(*word).copied().unwrap_or(u32::MAX), all as f64);
-            let here = share(**count, f64::from(self.sentences));
+    /// Returns the words that may stand for the number: those that four of five sentences have, and a share ten times
+    /// as large as usual.
+    fn number_words(&self, usual: impl Fn(&str) -> f64) -> impl Iterator<Item = (&String, u32)> {
+        let all = f64::from(self.sentences.max(1));
+        let found = self.words.iter().map(|(word, count)| (word, *count));
+        found.filter(move |(word, count)| {
+            let here = f64::from(*count) / all;
             let is_word = word.chars().all(char::is_alphabetic);
-            is_word && **count >= FEWEST && here >= 0.8 && here >= 10.0 * usual
-        };
-        let found = self.words.iter().filter(stands);
+            is_word && *count >= FEWEST && here >= 0.8 && here >= 10.0 * usual(word)
+        })
+    }
+
+    /// Returns the most frequent of them.
+    fn number_word(&self, usual: impl Fn(&str) -> f64) -> Option<String> {
         // Of equals, the first in the alphabet.
-        found.max_by_key(|(word, count)| (**count, Reverse(*word))).map(|(word, _)| word.clone())
+        let most = self.number_words(usual).max_by_key(|(word, count)| (*count, Reverse(*word)));
+        most.map(|(word, _)| word.clone())
+    }
+
+    /// Returns the source word that most of these sentences have and few others, with the number of sentences.
+    fn source_word(&self, source: &SourceWords) -> Option<(String, u32)> {
+        let is_translated = |(word, count): &(&String, &u32)| {
+            let share = |of: u32| f64::from(**count) / f64::from(of.max(1));
+            let is_word = word.chars().all(char::is_alphabetic);
+            is_word && share(self.sentences) >= 0.6 && share(source.times(word)) >= 0.5
+        };
+        let found = self.words.iter().filter(is_translated);
+        let most = found.max_by_key(|(word, count)| (**count, Reverse(*word)));
+        most.map(|(word, count)| (word.clone(), *count))
     }
 }
 
@@ -181,10 +199,26 @@ impl LexiconBuilder {
                 *sentences = sentences.saturating_add(1);
                 *copies += u32::from(is_copied && *copies < u32::MAX);
                 if is_number(word) && word.len() <= MAX_DIGITS && !is_copied {
-                    self.beside_numbers.entry(word.to_owned()).or_default().add(&target);
+                    let beside = self.beside_numbers.entry(word.to_owned()).or_default();
+                    beside.add(&target);
+                    let usual = |word: &str| {
+                        let times = self.targets.get(word).copied().unwrap_or_default();
+                        f64::from(times) / self.sentences.all.max(1) as f64
+                    };
+                    for (word, _) in beside.number_words(usual) {
+                        self.beside_words.entry(word.clone()).or_default();
+                    }
                 }
             }
             before = Some(lowered);
+        }
+        if !self.beside_words.is_empty() {
+            let source: HashSet<&str> = words(source).collect();
+            for word in &target {
+                if let Some(beside) = self.beside_words.get_mut(&lower(word)) {
+                    beside.add(&source);
+                }
+            }
         }
         for word in target {
             let sentences = self.targets.entry(word.to_owned()).or_default();
@@ -203,10 +237,11 @@ impl LexiconBuilder {
     ///
     /// If a word cannot be tokenized.
     pub fn finish(self, tokenizer: &Tokenizer) -> Result<Option<Lexicon>, InferError> {
-        let Self { sources, copies, targets, beside_numbers, sentences, starts, is_full } = self;
-        if is_full {
+        if self.is_full {
             return Ok(None);
         }
+        let Self { sources, copies, targets, beside_numbers, beside_words, sentences, .. } = self;
+        let starts = self.starts;
         let (mut counts, mut rare_words, mut rare) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (word, occurrences) in sources {
             let written = occurrences.written().unwrap_or(&word).to_owned();
@@ -249,14 +284,26 @@ impl LexiconBuilder {
         let copied = copies.clone().into_iter().filter(is_copied).map(|(word, _)| word);
         source.copied = copied.collect();
         let in_lower_case = counts_in_lower_case(&targets);
-        let is_uncopied = |number: &&String| !source.copied.contains(*number);
-        let numbers = beside_numbers.iter().filter(|(number, _)| is_uncopied(number));
-        let number_words = numbers.filter_map(|(number, beside)| {
-            Some((number.clone(), beside.number_word(&in_lower_case, all)?))
+        let usual = |word: &str| {
+            let times = in_lower_case.get(word).copied().unwrap_or(u32::MAX);
+            f64::from(times) / all.max(1) as f64
+        };
+        let of_numbers = beside_numbers.iter();
+        let of_numbers: Vec<(&String, String)> = of_numbers
+            .filter_map(|(number, beside)| Some((number, beside.number_word(usual)?)))
+            .collect();
+        let translated: BTreeSet<&String> = of_numbers.iter().map(|(_, word)| word).collect();
+        let number_pairs = translated.into_iter().filter_map(|target| {
+            let (word, times) = beside_words.get(target)?.source_word(&source)?;
+            Some(((word, target.clone()), times))
         });
-        source.number_words = number_words.collect();
-        let (names, numbers) = known_words(&source, copies);
+        let (names, digits) = known_words(&source, copies);
+        let digits = digits.into_iter().map(|(digit, times)| ((digit.clone(), digit), times));
+        let numbers = number_pairs.chain(digits).collect();
         source.stand_ins = StandIns::new(names, numbers, starts);
+        let is_uncopied = |(number, _): &(&String, String)| !source.copied.contains(*number);
+        let words = of_numbers.into_iter().filter(is_uncopied);
+        source.number_words = words.map(|(number, word)| (number.clone(), word)).collect();
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
 }

@@ -317,6 +317,12 @@ impl SourceWords {
         self.frequent.get(word).or_else(|| self.rare.get(word))
     }
 
+    /// Occurrences of a word, which is in lower case; 0 for a rare one.
+    pub(super) fn times(&self, word: &str) -> u32 {
+        let index = self.frequent.0.binary_search_by(|other| (*lower(other)).cmp(word));
+        index.ok().and_then(|index| self.counts.get(index).copied()).unwrap_or_default()
+    }
+
     /// Share of the sentences of the training text that end with a final mark.
     pub(crate) fn final_marks(&self) -> f64 {
         self.final_marks

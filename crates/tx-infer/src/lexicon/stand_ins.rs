@@ -28,7 +28,7 @@ const MIN_TRANSLATED: f64 = 0.8;
 const MIN_SOURCE: f64 = 0.9;
 
 /// Words with the number of sentences that have them.
-pub(super) type Frequencies = Vec<(String, u32)>;
+pub(super) type Frequencies<T = String> = Vec<(T, u32)>;
 
 /// Words that stand for names and numbers, the most frequent first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,15 +36,19 @@ pub(super) type Frequencies = Vec<(String, u32)>;
 pub(super) struct StandIns {
     /// Names that translations have unchanged.
     names: Vec<String>,
-    /// Digits that translations have unchanged.
-    numbers: Vec<String>,
+    /// Number words and digits, and their translations.
+    numbers: Vec<(String, String)>,
     /// First words of sentences, and those of their translations.
     starts: Vec<(String, String)>,
 }
 
 impl StandIns {
     /// The most frequent of the names and numbers, which come with their frequency, and of the starts.
-    pub(super) fn new(names: Frequencies, numbers: Frequencies, starts: Starts) -> Self {
+    pub(super) fn new(
+        names: Frequencies,
+        numbers: Frequencies<(String, String)>,
+        starts: Starts,
+    ) -> Self {
         Self {
             names: most_frequent(names),
             numbers: most_frequent(numbers),
@@ -80,9 +84,9 @@ struct Replaced {
 }
 
 impl Replaced {
-    fn new(name: &str, stand_in: &str) -> Self {
-        let [name, stand_in] = [name, stand_in].map(str::to_owned);
-        Self { name, translation: stand_in.clone(), stand_in, is_start: false, times: 0 }
+    fn new(name: &str, stand_in: &str, translation: &str) -> Self {
+        let [name, stand_in, translation] = [name, stand_in, translation].map(str::to_owned);
+        Self { name, stand_in, translation, is_start: false, times: 0 }
     }
 }
 
@@ -91,15 +95,17 @@ impl SourceWords {
     /// does not have.
     pub(crate) fn with_stand_ins(&self, text: &str, names: &[&str]) -> Vec<StandInText> {
         let StandIns { names: known, numbers, starts } = &self.stand_ins;
-        let is_free = |word: &&String| found_in(text, word).is_empty();
-        let [known, numbers] =
-            [known, numbers].map(|known| known.iter().filter(is_free).collect::<Vec<_>>());
+        let is_free = |(word, _): &(&String, &String)| found_in(text, word).is_empty();
+        let known: Vec<_> = known.iter().map(|name| (name, name)).filter(is_free).collect();
+        let numbers = numbers.iter().map(|(word, target)| (word, target));
+        let numbers: Vec<_> = numbers.filter(is_free).collect();
         let of_kind = |name: &str| if is_number(name) { &numbers } else { &known };
         let assigned = |turn: usize| {
             let stand_in = |(index, name): (usize, &&str)| {
                 let known = of_kind(name);
-                let word = known.get((turn + index) % known.len().max(1))?;
-                Some(Replaced::new(name, word)).filter(|_| names.len() <= known.len())
+                let (word, target) = known.get((turn + index) % known.len().max(1))?;
+                let replaced = Replaced::new(name, word, target);
+                Some(replaced).filter(|_| names.len() <= known.len())
             };
             names.iter().enumerate().map(stand_in).collect::<Option<Vec<_>>>()
         };
@@ -109,11 +115,13 @@ impl SourceWords {
         let starts = starts.iter().filter(|(start, _)| found_in(text, start).is_empty());
         let of_starts = first.into_iter().flat_map(|first| {
             starts.clone().filter_map(move |(source, target)| {
-                let mut replaced =
-                    if names.len() == 1 { vec![Replaced::new(names[0], "")] } else { assigned(0)? };
-                let start = &mut replaced[first];
-                (start.stand_in, start.is_start) = (source.clone(), true);
-                start.translation = target.clone();
+                let start = Replaced::new(names[first], source, target);
+                let start = Replaced { is_start: true, ..start };
+                if names.len() == 1 {
+                    return Some(vec![start]);
+                }
+                let mut replaced = assigned(0)?;
+                replaced[first] = start;
                 Some(replaced)
             })
         });
@@ -269,7 +277,7 @@ mod tests {
     fn source() -> SourceWords {
         let stand_ins = StandIns {
             names: texts(&["Tom", "Boston"]),
-            numbers: texts(&["2", "5"]),
+            numbers: [("2", "2"), ("fünf", "five")].map(|(a, b)| (a.into(), b.into())).into(),
             starts: vec![("Ein Mann".into(), "A man".into())],
         };
         SourceWords { stand_ins, ..SourceWords::default() }
@@ -285,8 +293,12 @@ mod tests {
                 &["Aiko", "Kyjiw"],
                 &["Tom in Boston", "Boston in Tom", "Ein Mann in Boston"],
             ),
-            ("27 und 27", &["27"], &["2 und 2", "5 und 5"]),
-            ("27 in Kyjiw", &["27", "Kyjiw"], &["2 in Boston", "5 in Tom", "Ein Mann in Boston"]),
+            ("27 und 27", &["27"], &["2 und 2", "fünf und fünf"]),
+            (
+                "27 in Kyjiw",
+                &["27", "Kyjiw"],
+                &["2 in Boston", "fünf in Tom", "Ein Mann in Boston"],
+            ),
             // The text has some of them, or too many names.
             ("Tom ruft Aiko", &["Aiko"], &["Tom ruft Boston"]),
             (
@@ -327,11 +339,11 @@ mod tests {
             ("Aiko, Aiko", &["Aiko"], 0, "Tom", None),
             ("Aiko ruft", &["Aiko"], 2, "\"A man\" calls", Some("\"Aiko\" calls")),
             ("Aiko ruft", &["Aiko"], 2, "Is a man calling?", None),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom has 5", Some("Kyjiw has 27")),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "5 in Tom", Some("27 in Kyjiw")),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "15 in Tom", None),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom at 5.", Some("Kyjiw at 27.")),
-            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom at 5:30.", None),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Tom has five", Some("Kyjiw has 27")),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 1, "Five in Tom", Some("27 in Kyjiw")),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 0, "12 in Boston", None),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 0, "Boston at 2.", Some("Kyjiw at 27.")),
+            ("27 in Kyjiw", &["27", "Kyjiw"], 0, "Boston at 2:30.", None),
         ] {
             let with = source().with_stand_ins(text, names).remove(turn);
             assert_eq!(with.put_back(translation).as_deref(), expected, "{translation}");

@@ -300,6 +300,7 @@ fn numbers_can_be_words() {
             8 => ("5 Katzen 7", "5 of cats 7"),
             11 => ("7 Esel 1912", "seven donkeys of 1912"),
             12..14 => ("8 Esel", "eight donkeys of"),
+            14..24 => ("fünf Esel", "five donkeys of"),
             _ => ("ein Esel", "a donkey of"),
         };
         builder.add(source, target);
@@ -309,6 +310,10 @@ fn numbers_can_be_words() {
     let words = ["5", "7", "8", "1912"].map(|number| source.number_word(number));
     assert_eq!(words, [Some("five"), None, None, None]);
     assert_eq!(source.copied_names("5 und 7 und 8 und 1912", 9), ["5", "7", "8", "1912"]);
+    // Of the sentences with `five` from its third one on, 10 of 16 have `fünf`, which others do not have.
+    let texts = source.with_stand_ins("27 Esel", &["27"]);
+    let texts: Vec<&str> = texts.iter().map(|with| &*with.text).collect();
+    assert_eq!(texts, ["fünf Esel", "ein Esel"]);
 }
 
 /// More text than a lexicon is for.

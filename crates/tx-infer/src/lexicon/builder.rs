@@ -214,8 +214,8 @@ impl LexiconBuilder {
         }
         if !self.beside_words.is_empty() {
             let source: HashSet<&str> = words(source).collect();
-            for word in &target {
-                if let Some(beside) = self.beside_words.get_mut(&lower(word)) {
+            for word in target.iter().map(|word| lower(word)).collect::<HashSet<_>>() {
+                if let Some(beside) = self.beside_words.get_mut(&word) {
                     beside.add(&source);
                 }
             }

@@ -293,7 +293,7 @@ fn long_words_are_left_out() {
 #[test]
 fn numbers_can_be_words() {
     let mut builder = LexiconBuilder::default();
-    for index in 0..1000 {
+    for index in (24..1000).chain(0..24) {
         let (source, target) = match index {
             0..4 => ("5 Hunde", "Five of five dogs"),
             4..8 => ("5 Kühe", "five of cows"),

@@ -381,6 +381,9 @@ impl SourceWords {
             let (counts, words) = (self.counts.len(), self.frequent.0.len());
             return Some(format!("it has {counts} counts for {words} words"));
         }
+        if let Some(problem) = self.stand_ins.problem() {
+            return Some(problem);
+        }
         let Shares { all, at_start, after_rare, after } = &self.names;
         let others = [&self.numbers, &self.capital_starts, &self.final_marks];
         let shares = [all, at_start, after_rare].into_iter().chain(others).chain(after.values());

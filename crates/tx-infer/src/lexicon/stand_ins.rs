@@ -55,6 +55,13 @@ impl StandIns {
             starts: starts.finish(),
         }
     }
+
+    /// Returns the first problem of the lists. Each stand-in takes a search.
+    pub(super) fn problem(&self) -> Option<String> {
+        let Self { names, numbers, starts } = self;
+        let most = names.len().max(numbers.len()).max(starts.len());
+        (most > MOST).then(|| format!("it has {most} stand-ins of a kind, expected at most {MOST}"))
+    }
 }
 
 /// Of equals, the first in the alphabet.
@@ -75,7 +82,7 @@ pub(crate) struct StandInText {
 struct Replaced {
     name: String,
     stand_in: String,
-    /// What translations have for the stand-in.
+    /// Words of translations for the stand-in.
     translation: String,
     /// Whether translations begin with it.
     is_start: bool,

@@ -261,6 +261,11 @@ fn damaged_lexicons_are_refused() {
         ),
         ("\"capital_starts\":0", "\"capital_starts\":7", "7 is not a share"),
         ("\"counts\":[", "\"counts\":[1,", "counts for"),
+        (
+            "\"stand_ins\":{\"names\":[]",
+            "\"stand_ins\":{\"names\":[\"a\",\"b\",\"c\",\"d\",\"e\"]",
+            "it has 5 stand-ins of a kind, expected at most 4",
+        ),
         ("\"ids\":[", &format!("\"ids\":[{last},"), "do not ascend to"),
         ("\"ends\":[", "\"ends\":[0,0,", "not in ascending order"),
     ] {

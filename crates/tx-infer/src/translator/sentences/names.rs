@@ -156,11 +156,13 @@ impl Sentences {
     ) -> Result<Option<Vec<u32>>, InferError> {
         let translation = self.model.texts.decode(&hypothesis.ids)?;
         let Some(translation) = stand_ins.put_back(&translation) else { return Ok(None) };
-        let mut ids = self.target_ids(&translation, text)?;
-        if let Some(ids) = ids.as_mut().filter(|_| hypothesis.ids.ends_with(&[EOS])) {
+        let Some(mut ids) = self.target_ids(&translation, text)? else { return Ok(None) };
+        if hypothesis.ids.ends_with(&[EOS]) {
             ids.push(EOS);
         }
-        Ok(ids)
+        // A prefix is shorter than the longest target.
+        let given = usize::from(text.forced_first.is_some()) + ids.len();
+        Ok((given < self.model.config.max_len).then_some(ids))
     }
 
     /// Returns the names and numbers of a text that a translation lacks.

@@ -1,4 +1,5 @@
-use super::*;
+use super::{machine::MAX_OPCODES, *};
+use crate::tensors::ElementType;
 
 /// Opcodes of a storage of `count` numbers of single precision, whose key is `0`.
 fn storage(count: u8) -> Vec<u8> {

@@ -35,13 +35,11 @@
 //! # Ok::<(), tx_data::DataError>(())
 //! ```
 
+mod control;
+mod options;
 mod storage;
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::borrow::Cow;
 
 use tx_text::{
     Normalization, SentencePair, Tokenizer, TokenizerConfig, Tokenizers, context::SEPARATOR,
@@ -50,15 +48,18 @@ use tx_text::{
 
 use crate::{
     annotation::{Annotations, annotate, word_counts},
-    clean::{CleanConfig, Cleaner, CleaningReport},
+    clean::{Cleaner, CleaningReport},
     context::{Context, ContextEncoder, Documents},
     encode::{EncodedPair, Encoder, EncodingReport, LongPolicy, PairAnnotation, TargetSide},
     error::DataError,
     labels::Labels,
     near_duplicate::{Overlap, OverlapFinder},
     noise::{Lexicon, LexiconBuilder, Noise},
-    split::{Split, SplitBy, none_set_aside},
+    split::{Split, none_set_aside},
 };
+use control::check;
+pub use control::{Control, Progress};
+pub use options::{CorpusOptions, Overlaps, ValidationPairs};
 pub use storage::{CorpusSink, MemoryCorpus, StoredPairs, TextStore};
 
 /// Pairs tokenized and written together.
@@ -68,116 +69,6 @@ const PROGRESS: usize = 1_000_000;
 /// Names of the parts of a corpus in errors.
 const TRAINING: &str = "the training data";
 const VALIDATION: &str = "the validation data";
-
-/// Options of cleaning and splitting.
-#[derive(Debug, Clone)]
-pub struct CorpusOptions {
-    /// Cleaning of the training pairs. Given validation pairs are not cleaned.
-    pub clean: CleanConfig,
-    /// Source of the validation pairs.
-    pub validation: ValidationPairs,
-    /// Handling of training pairs that are near duplicates of given validation pairs.
-    pub overlaps: Overlaps,
-    /// Content of the target side. Labels are cleaned, compared and encoded as such.
-    pub target: TargetSide,
-    /// Noisy copies of the training pairs, if any.
-    pub noise: Option<Noise>,
-    /// Context of the pairs, if they have any.
-    pub context: Option<Context>,
-}
-
-impl CorpusOptions {
-    /// Returns the normalization of the training pairs.
-    fn normalization(&self) -> Normalization {
-        match self.target {
-            TargetSide::Sentence => self.clean.normalization(),
-            TargetSide::Label => self.clean.clone().for_labels().normalization(),
-        }
-    }
-}
-
-/// Source of the validation pairs.
-#[derive(Debug, Clone)]
-pub enum ValidationPairs {
-    /// Given pairs, used unchanged.
-    Given(Vec<SentencePair>),
-    /// A fraction of the training pairs.
-    SetAside {
-        /// Fraction of the training pairs, in `0.0..1.0`.
-        fraction: f64,
-        /// Criterion of the split.
-        by: SplitBy,
-        /// Seed of the split for [`SplitBy::Seed`].
-        seed: u64,
-    },
-    /// The first training pairs, at most this many. They stay in the training part.
-    Training(usize),
-}
-
-/// Handling of training pairs that are near duplicates of given validation pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overlaps {
-    /// They are not searched for.
-    Ignore,
-    /// They are counted and kept.
-    Count,
-    /// They are counted and dropped.
-    Drop,
-}
-
-/// Interruption and progress of a pipeline.
-#[derive(Clone, Copy)]
-pub struct Control<'a> {
-    /// Ends the pipeline with [`DataError::Interrupted`] once set.
-    pub stop: &'a AtomicBool,
-    /// Receiver of progress reports.
-    pub progress: &'a dyn Fn(Progress<'_>),
-}
-
-impl Control<'_> {
-    /// Returns an error once `stop` is set.
-    ///
-    /// # Errors
-    ///
-    /// [`DataError::Interrupted`].
-    pub fn check(&self) -> Result<(), DataError> {
-        check(self.stop)
-    }
-}
-
-fn check(stop: &AtomicBool) -> Result<(), DataError> {
-    if stop.load(Ordering::Relaxed) { Err(DataError::Interrupted) } else { Ok(()) }
-}
-
-/// Progress of a pipeline; displayed as a message for a person.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum Progress<'a> {
-    /// Number of pairs read so far; reported each million.
-    Read(usize),
-    /// All pairs are read and cleaned.
-    Cleaned(&'a CleaningReport),
-    /// The tokenizers are being learned.
-    LearningTokenizers,
-    /// Some of the training pairs are encoded; reported each million.
-    Encoded {
-        /// Training pairs encoded so far.
-        pairs: usize,
-        /// Number of stored pairs.
-        total: usize,
-    },
-}
-
-impl fmt::Display for Progress<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(pairs) => write!(f, "read {pairs} pairs"),
-            Self::Cleaned(report) => report.fmt(f),
-            Self::LearningTokenizers => f.write_str("learning the vocabulary"),
-            Self::Encoded { pairs, total } => write!(f, "tokenized {pairs} of {total} pairs"),
-        }
-    }
-}
 
 /// A pair of a corpus, as it is read.
 struct ReadPair<'a> {
@@ -543,18 +434,17 @@ impl<T: TextStore> CleanCorpus<T> {
             })
         };
         let (mut part, mut places) = (Vec::with_capacity(PART), Vec::with_capacity(PART));
-        let (mut encoded, mut copies) = (0, 0);
+        let (mut encoded, mut copies, all) = (0, 0, self.text.pair_count());
         for ReadPair { place, pair } in self.noisy()? {
             let pair = pair?;
             let Place { index, is_copy } = place;
-            match self.validation {
-                _ if is_copy => copies += 1,
-                ValidationPairs::Training(most) if index < most => sink.validation(&pair)?,
-                _ if is_in(&self.held_out, index) => {
-                    sink.validation(&pair)?;
-                    continue;
-                }
-                _ => {}
+            if is_copy {
+                copies += 1;
+            } else if self.validation.is_training(index, all) {
+                sink.validation(&pair)?;
+            } else if is_in(&self.held_out, index) {
+                sink.validation(&pair)?;
+                continue;
             }
             part.push(pair);
             places.push(place);
@@ -563,8 +453,7 @@ impl<T: TextStore> CleanCorpus<T> {
                 let before = encoded;
                 encoded += part.len();
                 if encoded / PROGRESS > before / PROGRESS {
-                    let total = self.text.pair_count();
-                    (control.progress)(Progress::Encoded { pairs: encoded, total });
+                    (control.progress)(Progress::Encoded { pairs: encoded, total: all });
                 }
                 part.clear();
                 places.clear();
@@ -620,8 +509,12 @@ impl CleanCorpus<Vec<SentencePair>> {
         let Self { text, validation, held_out, .. } = self;
         match validation {
             ValidationPairs::Given(validation) => Split { train: text, validation },
-            ValidationPairs::Training(most) => {
-                Split { validation: text.iter().take(most).cloned().collect(), train: text }
+            ValidationPairs::Training(_) => {
+                let pairs = text.iter().enumerate();
+                let selected =
+                    pairs.filter(|(index, _)| validation.is_training(*index, text.len()));
+                let validation = selected.map(|(_, pair)| pair.clone()).collect();
+                Split { validation, train: text }
             }
             ValidationPairs::SetAside { .. } => Split::of(text, &held_out),
         }

@@ -5,7 +5,12 @@ use std::{fs, sync::atomic::AtomicBool};
 use tx_text::{TokenizerConfig, TokenizerKind, context::SEPARATOR};
 
 use super::*;
-use crate::{annotation::Annotations, clean::Markup, encode::Link};
+use crate::{
+    annotation::Annotations,
+    clean::{CleanConfig, Markup},
+    encode::Link,
+    split::SplitBy,
+};
 
 /// Two words that no other pair has.
 fn words(i: usize) -> String {

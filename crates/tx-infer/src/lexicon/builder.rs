@@ -95,15 +95,17 @@ struct Sentences {
     marked: u64,
 }
 
+/// A word, the one before it in lower case, and whether the translation has the word.
+type FirstOccurrence = (String, Option<String>, bool);
+
 /// Occurrences of a source word.
 #[derive(Debug, Default)]
 struct Occurrences {
     count: u32,
     /// The word as it is written within sentences, with the number of times.
     written: Vec<(String, u32)>,
-    /// The first occurrences that can be names or are numbers: the word, the one before it in lower case, and whether the
-    /// translation has the word.
-    first: Vec<(String, Option<String>, bool)>,
+    /// The first occurrences that can be names or are numbers.
+    first: Vec<FirstOccurrence>,
 }
 
 impl Occurrences {
@@ -241,58 +243,23 @@ impl LexiconBuilder {
             return Ok(None);
         }
         let Self { sources, copies, targets, beside_numbers, beside_words, sentences, .. } = self;
-        let starts = self.starts;
-        let (mut counts, mut rare_words, mut rare) = (BTreeMap::new(), Vec::new(), Vec::new());
-        for (word, occurrences) in sources {
-            let written = occurrences.written().unwrap_or(&word).to_owned();
-            if occurrences.count > RARE {
-                counts.insert(word, (written, occurrences.count));
-            } else {
-                rare.extend(occurrences.first);
-                rare_words.push(written);
-            }
-        }
-        let mut source = SourceWords {
-            counts: counts.values().map(|(_, count)| *count).collect(),
-            frequent: counts.into_values().map(|(written, _)| written).collect(),
-            rare: rare_words.into_iter().collect(),
-            ..SourceWords::default()
-        };
+        let (mut source, rare) = source_words(sources);
         let Sentences { all, capital, marked } = sentences;
         source.capital_starts = capital as f64 / all.max(1) as f64;
         source.final_marks = marked as f64 / all.max(1) as f64;
-        let (mut names, mut numbers) = (Vec::new(), (0, 0));
-        for (word, before, is_copied) in rare {
-            if is_number(&word) {
-                numbers = (numbers.0 + u32::from(is_copied), numbers.1 + 1);
-            } else if !source.is_composed(&lower(&word)) {
-                let neighbor = before.map_or(Neighbor::Start, |before| source.neighbor(before));
-                names.push((neighbor, is_copied));
-            }
-        }
-        source.names = Shares::of(&names);
-        source.numbers = f64::from(numbers.0) / f64::from(numbers.1.max(1));
-        let is_copied = |(word, (sentences, copies)): &(String, (u32, u32))| {
-            let (sentences, copies) = (f64::from(*sentences), f64::from(*copies));
-            if is_number(word) {
-                // Few sentences say little about a number, which is copied like rare ones.
-                copies + PRIOR * source.numbers >= MIN_COPIED_NUMBER * (sentences + PRIOR)
-            } else {
-                copies >= MIN_COPIED * sentences
-            }
-        };
-        let copied = copies.clone().into_iter().filter(is_copied).map(|(word, _)| word);
-        source.copied = copied.collect();
+        (source.names, source.numbers) = copied_shares(&source, rare);
+        source.copied = copied_words(&source, &copies);
+
         let in_lower_case = counts_in_lower_case(&targets);
         let usual = |word: &str| {
             let times = in_lower_case.get(word).copied().unwrap_or(u32::MAX);
             f64::from(times) / all.max(1) as f64
         };
-        let of_numbers = beside_numbers.iter();
-        let of_numbers: Vec<(&String, String)> = of_numbers
+        let number_words = beside_numbers.into_iter();
+        let number_words: BTreeMap<String, String> = number_words
             .filter_map(|(number, beside)| Some((number, beside.number_word(usual)?)))
             .collect();
-        let translated: BTreeSet<&String> = of_numbers.iter().map(|(_, word)| word).collect();
+        let translated: BTreeSet<&String> = number_words.values().collect();
         let number_pairs = translated.into_iter().filter_map(|target| {
             let (word, times) = beside_words.get(target)?.source_word(&source)?;
             Some(((word, target.clone()), times))
@@ -300,12 +267,62 @@ impl LexiconBuilder {
         let (names, digits) = known_words(&source, copies);
         let digits = digits.into_iter().map(|(digit, times)| ((digit.clone(), digit), times));
         let numbers = number_pairs.chain(digits).collect();
-        source.stand_ins = StandIns::new(names, numbers, starts);
-        let is_uncopied = |(number, _): &(&String, String)| !source.copied.contains(*number);
-        let words = of_numbers.into_iter().filter(is_uncopied);
-        source.number_words = words.map(|(number, word)| (number.clone(), word)).collect();
+        source.stand_ins = StandIns::new(names, numbers, self.starts);
+        source.number_words = number_words;
+        source.number_words.retain(|number, _| !source.copied.contains(number));
         Ok(Some(Lexicon::new(source, target_words(&targets, tokenizer)?)))
     }
+}
+
+/// Frequent and rare words, and the first occurrences of the rare ones.
+fn source_words(words: HashMap<String, Occurrences>) -> (SourceWords, Vec<FirstOccurrence>) {
+    let (mut frequent, mut rare, mut first) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for (word, occurrences) in words {
+        let written = occurrences.written().unwrap_or(&word).to_owned();
+        if occurrences.count > RARE {
+            frequent.insert(word, (written, occurrences.count));
+        } else {
+            first.extend(occurrences.first);
+            rare.push(written);
+        }
+    }
+    let source = SourceWords {
+        counts: frequent.values().map(|(_, count)| *count).collect(),
+        frequent: frequent.into_values().map(|(written, _)| written).collect(),
+        rare: rare.into_iter().collect(),
+        ..SourceWords::default()
+    };
+    (source, first)
+}
+
+/// Shares of copied names and numbers among occurrences of rare words.
+fn copied_shares(source: &SourceWords, rare: Vec<FirstOccurrence>) -> (Shares, f64) {
+    let (mut names, mut numbers) = (Vec::new(), (0, 0));
+    for (word, before, is_copied) in rare {
+        if is_number(&word) {
+            numbers = (numbers.0 + u32::from(is_copied), numbers.1 + 1);
+        } else if !source.is_composed(&lower(&word)) {
+            let neighbor = before.map_or(Neighbor::Start, |before| source.neighbor(before));
+            names.push((neighbor, is_copied));
+        }
+    }
+    (Shares::of(&names), f64::from(numbers.0) / f64::from(numbers.1.max(1)))
+}
+
+/// Names and numbers that most of their translations have. `copies` are the sentences with each, and those whose translations
+/// have it.
+fn copied_words(source: &SourceWords, copies: &HashMap<String, (u32, u32)>) -> BTreeSet<String> {
+    let is_copied = |word: &str, sentences: u32, copies: u32| {
+        let (sentences, copies) = (f64::from(sentences), f64::from(copies));
+        if is_number(word) {
+            // Few sentences say little about a number, which is copied like rare ones.
+            copies + PRIOR * source.numbers >= MIN_COPIED_NUMBER * (sentences + PRIOR)
+        } else {
+            copies >= MIN_COPIED * sentences
+        }
+    };
+    let copied = copies.iter().filter(|(word, (all, copies))| is_copied(word, *all, *copies));
+    copied.map(|(word, _)| word.clone()).collect()
 }
 
 /// Names and digits that stand for others, with the number of sentences. `copies` are the sentences with each name or number,

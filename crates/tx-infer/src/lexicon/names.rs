@@ -180,11 +180,11 @@ pub(super) fn is_quoted(text: &str, word: &str) -> bool {
 /// Returns the places of a text that have the words of a name next to each other, in any case.
 pub(crate) fn found_in(text: &str, name: &str) -> Vec<Range<usize>> {
     let all: Vec<&str> = words(text).collect();
-    let name: Vec<String> = words(name).map(str::to_lowercase).collect();
+    let name: Vec<String> = words(name).map(lower).collect();
     let mut found = Vec::new();
     let mut next = 0;
     while let Some(part) = all.get(next..next + name.len()).filter(|part| !part.is_empty()) {
-        if part.iter().zip(&name).all(|(word, of_name)| word.to_lowercase() == *of_name) {
+        if part.iter().zip(&name).all(|(word, of_name)| lower(word) == *of_name) {
             let last = part[part.len() - 1];
             found.push(offset(text, part[0])..offset(text, last) + last.len());
             next += part.len();
@@ -305,6 +305,11 @@ impl SourceWords {
             }
         }
         found
+    }
+
+    /// Whether the training text lacks a word of a name.
+    pub(crate) fn is_new(&self, name: &str) -> bool {
+        words(name).any(|word| !self.contains(&lower(word)))
     }
 
     /// Whether the training text has a word, which is in lower case.
@@ -457,6 +462,20 @@ mod tests {
             let found: Vec<&str> =
                 found_in(text, name).into_iter().map(|place| &text[place]).collect();
             assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_new_if_one_of_its_words_is() {
+        let source = source();
+        for (name, expected) in [
+            ("Kiel", false),
+            ("BERG", false),
+            ("Thandiwe", true),
+            ("Kiel Thandiwe", true),
+            ("57", true),
+        ] {
+            assert_eq!(source.is_new(name), expected, "{name}");
         }
     }
 

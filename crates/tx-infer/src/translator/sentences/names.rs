@@ -100,11 +100,19 @@ impl Sentences {
             engine.search_requests(requests, &self.options, &Cancellation::new())
         };
         let mut changed: Vec<(usize, StandInText, Source)> = Vec::new();
+        // Scores of the translations that have all names.
+        let mut least = vec![f32::NEG_INFINITY; texts.len()];
         // A stand-in could be in a given prefix.
         for search in searches.iter().filter(|search| search.prefix.is_empty()) {
             let Some(best) = found[search.index].first() else { continue };
-            let missing = self.missing(search.text, &tokenizers.decode(&best.ids)?);
-            for text in known.with_stand_ins(&search.text.text, &missing) {
+            let mut replaced = self.missing(search.text, &tokenizers.decode(&best.ids)?);
+            if replaced.is_empty() {
+                // A model that copies a name that it has never read may still translate the rest worse.
+                let names = search.text.allowed.names.iter().map(String::as_str);
+                replaced = names.filter(|name| known.is_new(name)).collect();
+                least[search.index] = best.score;
+            }
+            for text in known.with_stand_ins(&search.text.text, &replaced) {
                 let source = SourceText { text: &text.text, token: search.text.token };
                 let source = tokenizers.read_ids(source, &search.text.context)?;
                 changed.push((search.index, text, source));
@@ -122,7 +130,8 @@ impl Sentences {
         for ((index, text, _), hypotheses) in changed.iter().zip(of_changed) {
             let Some(score) = hypotheses.first().map(|best| best.score) else { continue };
             let earlier = best.last_mut().filter(|(other, ..)| other == index);
-            if earlier.as_ref().is_some_and(|(_, best, _)| *best >= score) {
+            let least = earlier.as_ref().map_or(least[*index], |(_, best, _)| *best);
+            if score <= least {
                 continue;
             }
             let mut targets = Vec::new();

@@ -1,7 +1,7 @@
 //! Names and numbers that a translation lacks.
 //!
-//! A name that the model has never seen is lost, or becomes other words. The text is then translated with
-//! [stand-ins](crate::lexicon), and the names are put back. If the translations do not have the stand-ins, the search
+//! A name that the model has never seen is lost, or becomes other words, or the words around it are translated worse. The text
+//! is therefore translated with [stand-ins](crate::lexicon), and the names are put back. If the translations do not have the stand-ins, the search
 //! is repeated from the target token that attends most to the name: the tokens before it and the name are the prefix of this
 //! search. One name is added at a time, from left to right.
 
@@ -86,7 +86,8 @@ impl Sentences {
         Ok(())
     }
 
-    /// Replaces the hypotheses of texts that lack a name by those of a text with stand-ins, with the names in their places.
+    /// Replaces the hypotheses of texts that lack a name by those of a text with stand-ins, with the names in their places. If a
+    /// translation has all names, and one of them is new, it is replaced if the other has a better score.
     fn use_stand_ins(
         &self,
         searches: &[Search<'_>],

@@ -1,9 +1,9 @@
 //! Names and numbers that a translation lacks.
 //!
-//! A name that the model has never seen is lost, or becomes other words, or the words around it are translated worse. The text
-//! is therefore translated with [stand-ins](crate::lexicon), and the names are put back. If the translations do not have the stand-ins, the search
-//! is repeated from the target token that attends most to the name: the tokens before it and the name are the prefix of this
-//! search. One name is added at a time, from left to right.
+//! A name that the model has never seen is lost, or becomes other words, or the words around it are translated worse.
+//! The text is therefore translated with [stand-ins](crate::lexicon), and the names are put back. If the translations do
+//! not have the stand-ins, the search is repeated from the target token that attends most to the name: the tokens before
+//! it and the name are the prefix of this search. One name is added at a time, from left to right.
 
 use std::ops::Range;
 

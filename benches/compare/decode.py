@@ -17,7 +17,6 @@ peak memory, rss_imported_mb the memory of Python and the library before the mod
 lines, and with --table a Markdown table instead.
 
 --level limits the instructions of both programs and of their libraries, so that one machine measures older ones.
-In single precision, tx uses the widest vectors of the CPU at each level.
 """
 
 import argparse

@@ -5,8 +5,12 @@
 
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
-use tx_kernels::{formulas::exp_shifted, prefetch::prefetch, vector::LANES};
+use pulp::{Simd, WithSimd};
+use tx_kernels::{
+    formulas::exp_shifted,
+    prefetch::prefetch,
+    vector::{LANES, vectors},
+};
 use tx_model::{
     config::{ModelConfig, Positions},
     position_formulas::{alibi_slopes, relative_row, rotary_wavelengths},
@@ -208,7 +212,7 @@ impl PackedAttention {
         // Beyond the last key, weights are `e^-∞ = 0`.
         scratch.scores.clear();
         scratch.scores.resize(self.n_heads * padded, f32::NEG_INFINITY);
-        Arch::new().dispatch(Attend {
+        vectors().dispatch(Attend {
             attention: self,
             query: &scratch.queries[at.clone()],
             position,

@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 #[cfg(feature = "burn")]
 use burn::tensor::{DType, FloatDType};
-use tx_kernels::{Int8Kernel, instruction_set::InstructionSet};
+use tx_kernels::{
+    Int8Kernel,
+    instruction_set::{InstructionLimit, InstructionSet},
+};
 
 use crate::{device::Device, error::InferError};
 
@@ -66,7 +69,7 @@ impl Precision {
     /// precision.
     pub(crate) fn kernel(self) -> Result<Option<Int8Kernel>, InferError> {
         match self {
-            Self::F32 => Ok(None),
+            Self::F32 => Ok(InstructionLimit::of_environment().map(|_| None)?),
             Self::Int8 => Ok(Int8Kernel::for_instructions(InstructionSet::usable()?)),
             Self::F16 | Self::Bf16 => Err(InferError::Precision {
                 precision: self.name(),

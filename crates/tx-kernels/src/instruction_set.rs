@@ -1,14 +1,14 @@
-//! Instructions of the CPU that the kernels in reduced precision use.
+//! Instructions of the CPU that the kernels use.
 //!
-//! [`InstructionSet::usable`] is what kernels may use: the instructions of the CPU, up to the limit
-//! in the environment variable [`LIMIT_VARIABLE`]. The limit emulates an older CPU, for tests and
-//! comparisons, as `ONEDNN_MAX_CPU_ISA` does. It applies to the kernels in reduced precision only;
-//! products in single precision use the widest vectors of the CPU in any case.
+//! [`InstructionSet::usable`] is what kernels in reduced precision may use: the instructions of the CPU, up to
+//! the limit in the environment variable [`LIMIT_VARIABLE`]. The limit emulates an older CPU, for tests and
+//! comparisons, as `ONEDNN_MAX_CPU_ISA` does. It also limits [`vectors`](crate::vector::vectors), with which
+//! everything else is computed, except for the large products of training in single precision.
 
 use std::{env, fmt, str::FromStr, sync::OnceLock};
 
-/// Environment variable with the most recent instructions that kernels in reduced precision may
-/// use: `none`, or the [name](Instructions::name) of a variant of [`Instructions`].
+/// Environment variable with the most recent instructions that kernels may use: `none`, or the
+/// [name](Instructions::name) of a variant of [`Instructions`].
 pub const LIMIT_VARIABLE: &str = "TX_MAX_INSTRUCTIONS";
 
 /// Extensions of an instruction set, from older to more recent ones.
@@ -102,21 +102,20 @@ impl InstructionSet {
     }
 
     /// Returns the extensions that kernels may use: those of the CPU, up to the limit in
-    /// [`LIMIT_VARIABLE`]. The variable is read once.
+    /// [`LIMIT_VARIABLE`].
     ///
     /// # Errors
     ///
-    /// If the value of the variable is not that of a limit.
+    /// Same as [`InstructionLimit::of_environment`].
     pub fn usable() -> Result<Self, InstructionLimitError> {
         static USABLE: OnceLock<Result<InstructionSet, InstructionLimitError>> = OnceLock::new();
-        let usable = USABLE.get_or_init(|| match env::var_os(LIMIT_VARIABLE) {
-            Some(value) if !value.is_empty() => {
-                let limit: InstructionLimit = value.to_string_lossy().parse()?;
-                // The permission for AMX is not requested if the limit excludes it.
-                let amx = limit.includes(Instructions::AmxInt8);
-                Ok(if amx { Self::detected() } else { detect(false) }.limited_to(limit))
-            }
-            _ => Ok(Self::detected()),
+        let usable = USABLE.get_or_init(|| {
+            let Some(limit) = InstructionLimit::of_environment()? else {
+                return Ok(Self::detected());
+            };
+            // The permission for AMX is not requested if the limit excludes it.
+            let amx = limit.includes(Instructions::AmxInt8);
+            Ok(if amx { Self::detected() } else { detect(false) }.limited_to(limit))
         });
         usable.clone()
     }
@@ -197,6 +196,21 @@ fn detect(_amx: bool) -> InstructionSet {
 pub struct InstructionLimit(Option<Instructions>);
 
 impl InstructionLimit {
+    /// Returns the limit in [`LIMIT_VARIABLE`], if there is one. The variable is read once.
+    ///
+    /// # Errors
+    ///
+    /// If the value of the variable is not that of a limit.
+    pub fn of_environment() -> Result<Option<Self>, InstructionLimitError> {
+        static LIMIT: OnceLock<Result<Option<InstructionLimit>, InstructionLimitError>> =
+            OnceLock::new();
+        let limit = LIMIT.get_or_init(|| match env::var_os(LIMIT_VARIABLE) {
+            Some(value) if !value.is_empty() => value.to_string_lossy().parse().map(Some),
+            _ => Ok(None),
+        });
+        limit.clone()
+    }
+
     /// Returns `true` if `instructions` are not more recent than the limit. Those of the other
     /// architectures do not matter, so the limits of x86-64 apart from `none` include them.
     pub fn includes(self, instructions: Instructions) -> bool {

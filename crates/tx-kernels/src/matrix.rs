@@ -5,10 +5,13 @@
 use std::ops::Range;
 
 use gemm::Parallelism;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::{rows::per_piece, vector::LANES};
+use crate::{
+    rows::per_piece,
+    vector::{LANES, vectors},
+};
 
 /// Products with more multiplications than this are divided among the cores.
 const PARALLEL_THRESHOLD: usize = 1 << 19;
@@ -226,7 +229,7 @@ pub fn multiply_here(a: Matrix<'_>, b: Matrix<'_>, factor: f32, out: Output<'_>,
     }
     if is_small(a, b) {
         let padded = b.columns.next_multiple_of(LANES);
-        Arch::new().dispatch(Small { a, b, padded, factor, out, write });
+        vectors().dispatch(Small { a, b, padded, factor, out, write });
         return;
     }
     let to = Pointer { data: out.data.as_mut_ptr(), row_stride: out.row_stride };

@@ -8,12 +8,13 @@
 
 use std::cell::Cell;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::{
     layout::PANEL,
     panels::{PanelRow, Panels},
     prefetch::prefetch_ahead,
+    vector::vectors,
 };
 
 /// Iterations of the innermost loop between two bounds checks.
@@ -243,7 +244,7 @@ impl<'a> Columns<'a> {
 
     /// [`multiply`](Self::multiply) on this thread.
     fn multiply_alone(self, x: &[f32], y: &mut [f32], add: bool) {
-        Arch::new().dispatch(Product { columns: self, x, y, rows: self.rows(x), add });
+        vectors().dispatch(Product { columns: self, x, y, rows: self.rows(x), add });
     }
 
     /// [`multiply`](Self::multiply) in blocks of `columns`, shared with idle threads of the pool.
@@ -319,13 +320,15 @@ struct Product<'a> {
 impl WithSimd for Product<'_> {
     type Output = ();
 
-    /// Chooses the height of a tile by the number of registers: 32 of AVX-512 and NEON, 16 of AVX2. Vectors
-    /// of WebAssembly are those of the machine, which may have 16.
+    /// Chooses the size of a tile by the number of registers: 32 of AVX-512 and NEON, 16 of AVX2. Vectors of
+    /// WebAssembly are those of the machine, which may have 16. A tile has at least eight sums if possible, because
+    /// each addition waits for the previous one to the same sum.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
             16 => self.run::<S, 2, 2, 11>(simd),
-            8 => self.run::<S, 4, 4, 3>(simd),
+            8 if self.rows <= 2 => self.run::<S, 4, 4, 2>(simd),
+            8 => self.run::<S, 4, 2, 6>(simd),
             4 if cfg!(target_family = "wasm") => self.run::<S, 8, 4, 3>(simd),
             4 => self.run::<S, 8, 8, 3>(simd),
             _ => self.run::<S, PANEL, PANEL, 1>(simd),

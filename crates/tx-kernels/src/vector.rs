@@ -1,10 +1,14 @@
 //! Loops over slices that the compiler turns into the widest vector instructions of the CPU.
 //!
-//! A loop vectorizes if it has no branches and no calls, and if sums are kept in [`LANES`]
+//! [`vectors`] selects the vectors. A loop vectorizes if it has no branches and no calls, and if sums are kept in [`LANES`]
 //! independent parts. Every function of this module is inlined into [`vectorized`], which is
 //! compiled once for each instruction set (AVX-512, AVX2, NEON, …).
 
+use std::sync::OnceLock;
+
 use pulp::{Arch, Simd, WithSimd};
+
+use crate::instruction_set::InstructionLimit;
 
 /// Lanes of the widest vectors.
 pub const LANES: usize = 16;
@@ -12,7 +16,34 @@ pub const LANES: usize = 16;
 /// Independent partial sums: four of the widest vectors.
 const PARTS: usize = 4 * LANES;
 
-/// Runs `work`, compiled for the widest vectors of the CPU.
+/// Returns the widest vectors of the CPU, up to the limit of the environment. (An unknown limit has no effect
+/// here: opening a model and `train` report it.)
+pub fn vectors() -> Arch {
+    static VECTORS: OnceLock<Arch> = OnceLock::new();
+    *VECTORS.get_or_init(|| match InstructionLimit::of_environment() {
+        Ok(Some(limit)) => limited(limit),
+        Ok(None) | Err(_) => Arch::new(),
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn limited(limit: InstructionLimit) -> Arch {
+    use crate::instruction_set::Instructions;
+
+    if limit.includes(Instructions::Avx512) {
+        return Arch::new();
+    }
+    let avx2 = limit.includes(Instructions::Avx2).then(pulp::x86::V3::try_new).flatten();
+    avx2.map_or(Arch::Scalar, Arch::V3)
+}
+
+/// Vectors of ARM and WebAssembly have one width.
+#[cfg(not(target_arch = "x86_64"))]
+fn limited(_: InstructionLimit) -> Arch {
+    Arch::new()
+}
+
+/// Runs `work`, compiled for [`vectors`].
 ///
 /// `work` must be inlined for that: a closure of more than a few instructions needs
 /// `vectorized(#[inline(always)] || …)`, and one that is not inlined runs without vectors. The
@@ -29,7 +60,7 @@ pub fn vectorized<R>(work: impl FnMut() -> R) -> R {
             (self.0)()
         }
     }
-    Arch::new().dispatch(Work(work))
+    vectors().dispatch(Work(work))
 }
 
 /// `x y + z`, rounded once. WebAssembly has no such instruction; there it is computed in double

@@ -3,7 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use tx_kernels::instruction_set::{InstructionLimitError, InstructionSet, Instructions};
+use tx_kernels::instruction_set::{
+    InstructionLimit, InstructionLimitError, InstructionSet, Instructions,
+};
 
 /// Precision in which the factors of a matrix product are multiplied in training. Products are
 /// always summed in single precision, and weights, gradients, normalization, softmax and loss are
@@ -40,10 +42,10 @@ impl ProductPrecision {
     /// # Errors
     ///
     /// If the CPU has none, or they are excluded by
-    /// [`LIMIT_VARIABLE`](tx_kernels::instruction_set::LIMIT_VARIABLE).
+    /// [`LIMIT_VARIABLE`](tx_kernels::instruction_set::LIMIT_VARIABLE), or its value is unknown.
     pub fn instructions(self) -> Result<Option<Instructions>, MissingInstructions> {
         match self {
-            Self::F32 => Ok(None),
+            Self::F32 => Ok(InstructionLimit::of_environment().map(|_| None)?),
             Self::Bf16 | Self::Bf16x3 => self.fastest(InstructionSet::usable()?).map(Some),
         }
     }

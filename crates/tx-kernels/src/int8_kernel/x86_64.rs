@@ -5,12 +5,12 @@ use std::arch::{
     asm,
     x86_64::{
         __m256, __m256i, __m512, __m512i, _CMP_LE_OQ, _CMP_NLE_UQ, _mm256_add_epi32, _mm256_add_ps,
-        _mm256_and_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_dpbusd_avx_epi32, _mm256_fmadd_ps,
-        _mm256_loadu_ps, _mm256_loadu_si256, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32,
-        _mm256_set1_ps, _mm256_setzero_si256, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
-        _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
-        _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_mov_ps, _mm512_mul_ps, _mm512_set1_epi32,
-        _mm512_set1_ps, _mm512_setzero_si512, _mm512_storeu_ps,
+        _mm256_and_ps, _mm256_cmp_ps, _mm256_cvtepi32_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
+        _mm256_loadu_si256, _mm256_mul_ps, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps,
+        _mm256_setzero_si256, _mm256_storeu_ps, _mm512_add_epi32, _mm512_add_ps,
+        _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+        _mm512_loadu_si512, _mm512_maskz_mov_ps, _mm512_mul_ps, _mm512_set1_epi32, _mm512_set1_ps,
+        _mm512_setzero_si512, _mm512_storeu_ps,
     },
 };
 
@@ -79,9 +79,9 @@ impl Avx512Vnni {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
         fn run(product: &mut Product<'_>) {
             multiply!(
-                Avx512Vnni, 2, 12, product,
+                Avx512Vnni, 2, 11, product,
                 1 => 4, 2 => 4, 3 => 2, 4 => 2, 5 => 1, 6 => 1, 7 => 1, 8 => 1, 9 => 1, 10 => 1,
-                11 => 1, 12 => 1
+                11 => 1
             );
         }
         // SAFETY: `new` has found the instructions.
@@ -100,7 +100,12 @@ impl AvxVnni {
     pub(super) fn multiply(self, product: &mut Product<'_>) {
         #[target_feature(enable = "avx2,fma,avxvnni")]
         fn run(product: &mut Product<'_>) {
-            multiply!(AvxVnni, 4, 3, product, 1 => 2, 2 => 1, 3 => 1);
+            // Tiles of few rows need more vectors, because each addition waits for the previous one to the same sum.
+            if product.rows() <= 2 {
+                multiply!(AvxVnni, 4, 2, product, 1 => 2, 2 => 1);
+            } else {
+                multiply!(AvxVnni, 2, 6, product, 1 => 2, 2 => 2, 3 => 2, 4 => 1, 5 => 1, 6 => 1);
+            }
         }
         // SAFETY: `new` has found the instructions.
         unsafe { run(product) }
@@ -135,7 +140,7 @@ pub(super) trait Dot256: Copy {
 impl Dot256 for AvxVnni {
     #[inline(always)]
     unsafe fn multiply_add(sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
-        unsafe { _mm256_dpbusd_avx_epi32(sums, x, weights) }
+        unsafe { add_dot_products(sums, x, weights) }
     }
 }
 
@@ -146,8 +151,10 @@ impl Dot256 for Avx2 {
     }
 }
 
-/// Adds to each sum the products of four unsigned bytes of `x` and four signed bytes of `weights`. In assembly,
-/// because the compiler would change the order of the additions and keep sums in memory.
+// The products are in assembly, because the compiler would change the order of the additions, or load operands of
+// later products before it uses those of earlier ones, and keep what exceeds the registers in memory.
+
+/// Adds to each sum the products of four unsigned bytes of `x` and four signed bytes of `weights`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn add_products(mut sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
@@ -162,6 +169,40 @@ fn add_products(mut sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
             x = in(ymm_reg) x,
             weights = in(ymm_reg) weights,
             ones = in(ymm_reg) _mm256_set1_epi16(1),
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
+
+/// [`add_products`] with AVX-VNNI.
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+fn add_dot_products(mut sums: __m256i, x: __m256i, weights: __m256i) -> __m256i {
+    // SAFETY: the function is compiled for CPUs with the instruction, which changes the output only.
+    unsafe {
+        asm!(
+            "{{vex}} vpdpbusd {sums}, {x}, {weights}",
+            sums = inout(ymm_reg) sums,
+            x = in(ymm_reg) x,
+            weights = in(ymm_reg) weights,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sums
+}
+
+/// [`add_products`] with AVX-512 VNNI.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn add_wide_dot_products(mut sums: __m512i, x: __m512i, weights: __m512i) -> __m512i {
+    // SAFETY: the function is compiled for CPUs with the instruction, which changes the output only.
+    unsafe {
+        asm!(
+            "vpdpbusd {sums}, {x}, {weights}",
+            sums = inout(zmm_reg) sums,
+            x = in(zmm_reg) x,
+            weights = in(zmm_reg) weights,
             options(pure, nomem, nostack, preserves_flags),
         );
     }
@@ -199,7 +240,7 @@ impl Vectors for Avx512Vnni {
     #[inline(always)]
     unsafe fn multiply_add(sums: __m512i, x: __m512i, weights: &[u8]) -> __m512i {
         check(weights, 64);
-        unsafe { _mm512_dpbusd_epi32(sums, x, _mm512_loadu_si512(weights.as_ptr().cast())) }
+        unsafe { add_wide_dot_products(sums, x, _mm512_loadu_si512(weights.as_ptr().cast())) }
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use tx_cli::terminal::{printable, stdout};
-use tx_infer::{BundleInfo, ModelTask};
+use tx_infer::{BundleInfo, ModelTask, Pool};
 use tx_text::{Tokenizer, special::SpecialTokens};
 
 use crate::args::model::{BatchArgs, ModelArgs};
@@ -36,7 +36,7 @@ pub struct InspectArgs {
 /// Prints the contents of a bundle.
 pub fn inspect(args: InspectArgs) -> anyhow::Result<()> {
     let info = BundleInfo::read(&args.model.model)?;
-    let batch_tokens = args.batch.batch_tokens;
+    let batch_tokens = args.batch.batch_tokens.unwrap_or(Pool::BATCH_TOKENS);
     let mut output = stdout();
     if args.json {
         writeln!(output, "{:#}", info.to_json(batch_tokens))?;

@@ -50,9 +50,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DTYPE")]
     precision: Option<Precision>,
 
-    /// Maximum size of a batch: source tokens including padding, times hypotheses
-    #[arg(long, value_name = "N", default_value_t = tx_serve::BATCH_TOKENS)]
-    batch_tokens: usize,
+    /// Maximum size of a batch: source tokens including padding, times hypotheses [default: 1024 on the device cpu,
+    /// otherwise 4096]
+    #[arg(long, value_name = "N")]
+    batch_tokens: Option<usize>,
 
     /// Maximum number of waiting sentences; further requests get the status 429
     #[arg(long, value_name = "N", default_value_t = 4096)]

@@ -6,10 +6,10 @@ use std::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
     time::Instant,
 };
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 use tx_text::special;
 
@@ -70,6 +70,25 @@ impl Timing {
     /// Returns the number of target tokens per second, from the median time.
     pub fn tokens_per_second(&self) -> f64 {
         self.tokens as f64 / self.quantile(0.5)
+    }
+}
+
+/// Threads of a benchmark, which it keeps for all repetitions, as a program does: a new thread allocates its memory
+/// again.
+struct Workers(Option<ThreadPool>);
+
+impl Workers {
+    /// Starts `threads` threads, at least one, if the system can.
+    fn new(threads: usize) -> Self {
+        Self(ThreadPoolBuilder::new().num_threads(threads.max(1)).build().ok())
+    }
+
+    /// Calls `work` on each thread, and waits for all.
+    fn run(&self, work: impl Fn() + Sync) {
+        match &self.0 {
+            Some(pool) => drop(pool.broadcast(|_| work())),
+            None => work(),
+        }
     }
 }
 
@@ -194,6 +213,7 @@ impl Searching {
         let never = Cancellation::new();
         let failed = OnceLock::new();
         let expected = self.sentences * self.target_len;
+        let workers = Workers::new(self.threads);
         let round = |()| {
             let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
@@ -209,9 +229,7 @@ impl Searching {
                     }
                 }
             };
-            thread::scope(|scope| {
-                (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
-            });
+            workers.run(work);
             if failed.get().is_none() {
                 assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
             }
@@ -306,6 +324,7 @@ impl Encoding {
         let texts = generated(self.texts, self.len, vocabulary);
         let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
         let batches: Vec<&[&[u32]]> = texts.chunks(self.batch.max(1)).collect();
+        let workers = Workers::new(self.threads);
         let round = |()| {
             let next = AtomicUsize::new(0);
             let work = || {
@@ -313,9 +332,7 @@ impl Encoding {
                     run(batch);
                 }
             };
-            thread::scope(|scope| {
-                (0..self.threads.max(1)).for_each(|_| drop(scope.spawn(work)));
-            });
+            workers.run(work);
         };
         Timing::of(self.texts * self.len, 0, repetitions, |_| (), round)
     }

@@ -66,7 +66,8 @@ thread_local! {
 #[derive(Debug, Clone)]
 pub struct Pool {
     shared: Arc<Shared>,
-    batch_tokens: usize,
+    /// `None` for the default of the placement of a model.
+    batch_tokens: Option<usize>,
     max_waiting: usize,
 }
 
@@ -130,19 +131,20 @@ impl Priority {
 }
 
 impl Pool {
-    /// Default maximum number of tokens of a batch.
-    pub const BATCH_TOKENS: usize = 4_096;
+    /// Default maximum number of tokens of a batch on [`Device::Cpu`](crate::Device::Cpu); four times as many on
+    /// other devices, which compute one batch at a time.
+    pub const BATCH_TOKENS: usize = 1_024;
 
     /// Creates a pool of `threads` threads, at least one.
     pub fn new(threads: usize) -> Self {
         let shared = Arc::new(Shared::new(threads.max(1), None));
-        Self { shared, batch_tokens: Self::BATCH_TOKENS, max_waiting: usize::MAX }
+        Self { shared, batch_tokens: None, max_waiting: usize::MAX }
     }
 
-    /// Sets the maximum number of tokens of a batch, padding and hypotheses counted
-    /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
-    pub fn with_batch_tokens(self, batch_tokens: usize) -> Self {
-        Self { batch_tokens, ..self }
+    /// Sets the maximum number of tokens of a batch, padding and hypotheses counted; `None` is the default
+    /// [default: see [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
+    pub fn with_batch_tokens(self, batch_tokens: impl Into<Option<usize>>) -> Self {
+        Self { batch_tokens: batch_tokens.into(), ..self }
     }
 
     /// Sets the maximum number of waiting texts [default: no limit]. Further calls fail with
@@ -163,8 +165,8 @@ impl Pool {
         self.shared.threads.count()
     }
 
-    /// Maximum number of tokens of a batch.
-    pub fn batch_tokens(&self) -> usize {
+    /// Maximum number of tokens of a batch, unless it is the default.
+    pub fn batch_tokens(&self) -> Option<usize> {
         self.batch_tokens
     }
 

@@ -156,10 +156,6 @@ where
 macro_rules! runner_methods {
     ($type:ident, $module:ident) => {
         impl $type {
-            /// Default maximum number of tokens of a batch: see
-            /// [`with_batch_tokens`](Self::with_batch_tokens).
-            pub const BATCH_TOKENS: usize = crate::Pool::BATCH_TOKENS;
-
             /// Opens the bundle in `folder`.
             ///
             /// # Errors
@@ -210,12 +206,12 @@ macro_rules! runner_methods {
                 Self { runner: crate::runner::Runner::of_module(bundle, device) }
             }
 
-            /// Sets the maximum number of tokens of a batch, padding and hypotheses counted
-            /// [default: [`BATCH_TOKENS`](Self::BATCH_TOKENS)].
+            /// Sets the maximum number of tokens of a batch, padding and hypotheses counted; `None` is the default
+            /// [default: see [`Pool::BATCH_TOKENS`](crate::Pool::BATCH_TOKENS)].
             ///
             /// A longer text is its own batch. If there are few texts, they are distributed among the
             /// threads. Larger batches are faster up to a point, and take more memory.
-            pub fn with_batch_tokens(mut self, batch_tokens: usize) -> Self {
+            pub fn with_batch_tokens(mut self, batch_tokens: impl Into<Option<usize>>) -> Self {
                 self.runner.pool = self.runner.pool.with_batch_tokens(batch_tokens);
                 self
             }

@@ -47,5 +47,5 @@ mod fixture;
 pub use error::{ApiError, ServeError};
 pub use glossaries::GlossarySpec;
 pub use model::ModelSpec;
-pub use options::{BATCH_TOKENS, Cors, HostName, Limits, OfflinePage, PublicUrl, ServerOptions};
+pub use options::{Cors, HostName, Limits, OfflinePage, PublicUrl, ServerOptions};
 pub use server::{Server, Stop};

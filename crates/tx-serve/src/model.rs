@@ -69,8 +69,9 @@ pub(crate) fn named(
 pub struct Execution {
     /// Threads.
     pub threads: usize,
-    /// Maximum number of source tokens of a batch, padding and hypotheses counted.
-    pub batch_tokens: usize,
+    /// Maximum number of source tokens of a batch, padding and hypotheses counted; `None` is the default of the
+    /// device.
+    pub batch_tokens: Option<usize>,
     /// Precision of the search; `None` is that of the bundle. Alignments are not computed in half
     /// precision.
     pub precision: Option<Precision>,

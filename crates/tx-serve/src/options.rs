@@ -10,10 +10,6 @@ use crate::{
     model::{Execution, ModelSpec},
 };
 
-/// Default maximum number of source tokens of a batch, padding and hypotheses counted. On a CPU, larger batches of
-/// large models need more memory and are not faster.
-pub const BATCH_TOKENS: usize = 1_024;
-
 /// Options of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -210,7 +206,7 @@ impl ServerOptions {
             listen,
             models,
             glossaries: Vec::new(),
-            execution: Execution { threads, batch_tokens: BATCH_TOKENS, precision: None },
+            execution: Execution { threads, batch_tokens: None, precision: None },
             queue: 4_096,
             requests: 1_024,
             documents: 8,

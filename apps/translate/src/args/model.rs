@@ -199,9 +199,10 @@ impl ThreadArgs {
 #[derive(Debug, Args)]
 #[group(requires = "model")]
 pub struct BatchArgs {
-    /// Maximum size of a batch: source tokens including padding, times hypotheses; limits memory
-    #[arg(long, value_name = "N", default_value_t = Translator::BATCH_TOKENS)]
-    pub batch_tokens: usize,
+    /// Maximum size of a batch: source tokens including padding, times hypotheses; limits memory [default: 1024 on
+    /// the device cpu, otherwise 4096]
+    #[arg(long, value_name = "N")]
+    pub batch_tokens: Option<usize>,
 }
 
 /// Glossary of the translation.

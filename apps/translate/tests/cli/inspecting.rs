@@ -59,7 +59,7 @@ fn text_output_has_parts_shape_vocabulary_memory_and_files() {
         "d_model                    8",
         "11 tokens: five four",
         "<pad> 0, <bos> 1, <eos> 2, <unk> 3",
-        "a batch of 4,096 tokens",
+        "a batch of 1,024 tokens",
         "target.tokenizer.json",
         "source_embedding.weight",
     ] {

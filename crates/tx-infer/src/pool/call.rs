@@ -117,20 +117,22 @@ pub(super) trait AnyCall: Any + Send + Sync {
 }
 
 impl<T: Task> Call<T> {
-    /// Creates a call for texts with their indices, in batches of `batch_tokens` tokens, whose results
+    /// Creates a call for texts with their indices, in batches of at most `batch_tokens` tokens, whose results
     /// `receive` takes on any thread.
     pub(super) fn new(
         task: Arc<T>,
         mut texts: Vec<(usize, T::Text)>,
-        (batch_tokens, priority): (usize, Priority),
+        (batch_tokens, priority): (Option<usize>, Priority),
         cancellation: Cancellation,
         receive: impl Fn(Results<T::Output>) + Send + Sync + 'static,
     ) -> Self {
         texts.sort_by_key(|(_, text)| Reverse(T::bytes(text)));
+        let placement = task.placement();
+        let tokens = batch_tokens.unwrap_or(placement.batch_tokens());
         let load = Load {
             bytes: texts.iter().map(|(_, text)| T::bytes(text)).collect(),
-            limits: Limits { tokens: batch_tokens, rows: task.rows() },
-            placement: task.placement(),
+            limits: Limits { tokens, rows: task.rows() },
+            placement,
             is_shared: task.is_shared(),
             priority,
             cancellation,

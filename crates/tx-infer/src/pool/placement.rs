@@ -1,5 +1,7 @@
 //! Use of threads by a model.
 
+use super::Pool;
+
 /// Use of threads by a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placement {
@@ -25,6 +27,15 @@ impl Placement {
         match self {
             Self::Threads | Self::Host => threads,
             Self::Gpu => 1,
+        }
+    }
+
+    /// Default maximum number of tokens of a batch. A GPU is faster with large batches; a batch of the packed
+    /// engine should fit into the caches of its thread.
+    pub(crate) fn batch_tokens(self) -> usize {
+        match self {
+            Self::Threads => Pool::BATCH_TOKENS,
+            Self::Host | Self::Gpu => 4 * Pool::BATCH_TOKENS,
         }
     }
 }

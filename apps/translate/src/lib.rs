@@ -106,8 +106,8 @@ pub fn run_command(command: Command, program: clap::Command) -> u8 {
 /// Does the work of the program, and reports an error.
 fn report(work: impl FnOnce() -> anyhow::Result<()>) -> u8 {
     // Loading a model frees more memory than the model occupies, so freed pages are returned to the
-    // system at once.
-    allocator::set_purge_delay(Some(1));
+    // system, but not while the next step of a search uses them again.
+    allocator::set_purge_delay(Some(100));
     // A line without an end is still in the buffer.
     match work().and_then(|()| Ok(stdout().flush()?)) {
         Err(error) if !failure::is_broken_pipe(&error) => {

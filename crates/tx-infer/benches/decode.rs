@@ -30,7 +30,7 @@ const ROUNDS: usize = 5;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // As in `translate`.
-    allocator::set_purge_delay(Some(1));
+    allocator::set_purge_delay(Some(100));
     // Cargo passes `--bench`.
     let mut models: Vec<String> = env::args().skip(1).filter(|name| name != "--bench").collect();
     if models.is_empty() {

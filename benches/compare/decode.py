@@ -5,8 +5,8 @@
 DIR contains tx bundles named `tiny`, `small` and `base`, written by the example `random_bundle`;
 `translate export` writes them for CTranslate2 to DIR/ctranslate2. The weights are random and the
 lengths are fixed: each sentence has 20 source tokens and `<eos>`, each translation exactly 25 tokens,
-so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 sentences), greedy and
-with a beam of 5.
+so that both programs do the same work. Batches of 1 (16 sentences) and 32 (64 sentences), of the smaller
+models several times as many, greedy and with a beam of 5.
 
 CTranslate2 runs in single precision, int8, and the types that combine int8 and bf16, with
 (inter_threads, intra_threads) of (1, 1), (1, 2) and (2, 1). tx runs in single precision and int8, with one
@@ -45,7 +45,9 @@ LEVELS = {
                     "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E1"},
     "all": {},
 }
+# Sentences by batch, and their multiple by model: a system needs some milliseconds to give each thread a core.
 SENTENCES = {1: 16, 32: 64}
+MULTIPLES = {"tiny": 8, "small": 4, "base": 1}
 BEAMS = [1, 5]
 SOURCE_TOKENS, TARGET_TOKENS = 20, 25
 
@@ -53,6 +55,11 @@ SOURCE_TOKENS, TARGET_TOKENS = 20, 25
 def cells(models=MODELS, types=TYPES):
     """Measurements: model, type, batch, beam."""
     return list(itertools.product(models, types, SENTENCES, BEAMS))
+
+
+def count(model, batch):
+    """Number of sentences of a measurement."""
+    return SENTENCES[batch] * MULTIPLES[model]
 
 
 def sources(count):
@@ -67,7 +74,7 @@ def measure(folder, kind, batch, beam, inter, intra, rounds):
     imported = peak_megabytes()
     translator = ctranslate2.Translator(
         str(folder), device="cpu", compute_type=kind, inter_threads=inter, intra_threads=intra)
-    sentences = [source + ["<eos>"] for source in sources(SENTENCES[batch])]
+    sentences = [source + ["<eos>"] for source in sources(count(Path(folder).name, batch))]
     how = dict(beam_size=beam, max_batch_size=batch, length_penalty=1.0,
                min_decoding_length=TARGET_TOKENS, max_decoding_length=TARGET_TOKENS)
     # Warm-up: every worker allocates memory and starts threads.
@@ -101,7 +108,7 @@ def in_tx(translate, models, cell, threads, level, rounds=3):
     model, kind, batch, beam = cell
     (report,) = ask([
         translate, "bench", "--model", Path(models) / model, "--device", "cpu",
-        "--beam", str(beam), "--batch", str(batch), "--sentences", str(SENTENCES[batch]),
+        "--beam", str(beam), "--batch", str(batch), "--sentences", str(count(model, batch)),
         "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
         "--precision", PRECISIONS[kind], "--threads", str(threads), "--rounds", str(rounds),
         "--json"], LEVELS[level])

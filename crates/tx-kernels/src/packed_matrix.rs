@@ -330,7 +330,8 @@ impl WithSimd for Product<'_> {
             8 if self.rows <= 2 => self.run::<S, 4, 4, 2>(simd),
             8 => self.run::<S, 4, 2, 6>(simd),
             4 if cfg!(target_family = "wasm") => self.run::<S, 8, 4, 3>(simd),
-            4 => self.run::<S, 8, 8, 3>(simd),
+            4 if self.rows == 1 => self.run::<S, 8, 8, 1>(simd),
+            4 => self.run::<S, 8, 4, 5>(simd),
             _ => self.run::<S, PANEL, PANEL, 1>(simd),
         }
     }

@@ -47,7 +47,7 @@ impl Letters {
 
     /// A call with batches of so many tokens.
     pub(super) fn call(self, tokens: usize) -> Arc<dyn AnyCall> {
-        let (terms, cancellation) = ((tokens, self.priority), self.cancellation.clone());
+        let (terms, cancellation) = ((Some(tokens), self.priority), self.cancellation.clone());
         let texts = self.texts();
         Arc::new(Call::new(self.into(), texts, terms, cancellation, |_| {}))
     }

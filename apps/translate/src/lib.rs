@@ -97,7 +97,11 @@ pub fn run_command(command: Command, program: clap::Command) -> u8 {
         #[cfg(feature = "models")]
         Command::Models(args) => models::models(args),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => serve::serve(args),
+        Command::Serve(args) => {
+            // A server keeps its memory small between requests.
+            allocator::set_purge_delay(Some(1));
+            serve::serve(args)
+        }
         Command::Completions(args) => args.print(program),
         Command::Manual(args) => args.write(program),
     })

@@ -1,4 +1,4 @@
-"""Functions that the comparison programs share: memory, versions, processes that print JSON."""
+"""What the comparison programs share: levels of instructions, memory, versions, processes that print JSON."""
 
 import json
 import os
@@ -6,6 +6,16 @@ import platform
 import resource
 import subprocess
 import sys
+
+# Variables of tx, CTranslate2, PyTorch, oneDNN and MKL that limit their instructions, by level.
+LEVELS = {
+    "avx2": {"TX_MAX_INSTRUCTIONS": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
+             "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx512-vnni": {"TX_MAX_INSTRUCTIONS": "avx512-vnni", "CT2_FORCE_CPU_ISA": "AVX512",
+                    "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI",
+                    "MKL_ENABLE_INSTRUCTIONS": "AVX512_E1"},
+    "all": {},
+}
 
 
 def peak_megabytes():

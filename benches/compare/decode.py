@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 
 from bundle import export
-from common import ask, emit, peak_megabytes, say
+from common import LEVELS, ask, emit, peak_megabytes, say
 
 MODELS = ["tiny", "small", "base"]
 TYPES = ["float32", "int8", "int8_bfloat16", "bfloat16"]
@@ -37,14 +37,6 @@ TYPES = ["float32", "int8", "int8_bfloat16", "bfloat16"]
 PRECISIONS = {"float32": "f32", "int8": "int8"}
 THREADS = [(1, 1), (1, 2), (2, 1)]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-# Instructions of both programs by level: variables of tx, CTranslate2, oneDNN and MKL.
-LEVELS = {
-    "avx2": {"TX_MAX_INSTRUCTIONS": "avx2", "CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2",
-             "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
-    "avx512-vnni": {"TX_MAX_INSTRUCTIONS": "avx512-vnni", "CT2_FORCE_CPU_ISA": "AVX512",
-                    "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_VNNI", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E1"},
-    "all": {},
-}
 # Sentences by batch, and their multiple by model: a system needs some milliseconds to give each thread a core.
 SENTENCES = {1: 16, 32: 64}
 MULTIPLES = {"tiny": 8, "small": 4, "base": 1}
@@ -57,7 +49,7 @@ def cells(models=MODELS, types=TYPES):
     return list(itertools.product(models, types, SENTENCES, BEAMS))
 
 
-def count(model, batch):
+def sentence_count(model, batch):
     """Number of sentences of a measurement."""
     return SENTENCES[batch] * MULTIPLES[model]
 
@@ -74,7 +66,7 @@ def measure(folder, kind, batch, beam, inter, intra, rounds):
     imported = peak_megabytes()
     translator = ctranslate2.Translator(
         str(folder), device="cpu", compute_type=kind, inter_threads=inter, intra_threads=intra)
-    sentences = [source + ["<eos>"] for source in sources(count(Path(folder).name, batch))]
+    sentences = [source + ["<eos>"] for source in sources(sentence_count(Path(folder).name, batch))]
     how = dict(beam_size=beam, max_batch_size=batch, length_penalty=1.0,
                min_decoding_length=TARGET_TOKENS, max_decoding_length=TARGET_TOKENS)
     # Warm-up: every worker allocates memory and starts threads.
@@ -108,7 +100,7 @@ def in_tx(translate, models, cell, threads, level, rounds=3):
     model, kind, batch, beam = cell
     (report,) = ask([
         translate, "bench", "--model", Path(models) / model, "--device", "cpu",
-        "--beam", str(beam), "--batch", str(batch), "--sentences", str(count(model, batch)),
+        "--beam", str(beam), "--batch", str(batch), "--sentences", str(sentence_count(model, batch)),
         "--source-len", str(SOURCE_TOKENS), "--target-len", str(TARGET_TOKENS),
         "--precision", PRECISIONS[kind], "--threads", str(threads), "--rounds", str(rounds),
         "--json"], LEVELS[level])

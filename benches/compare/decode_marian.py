@@ -22,7 +22,7 @@ import tomllib
 from pathlib import Path
 
 from common import ask, emit, peak_megabytes, say
-from decode import BEAMS, MODELS, SENTENCES, TARGET_TOKENS, sources
+from decode import BEAMS, MODELS, SENTENCES, TARGET_TOKENS, sentence_count, sources
 from marian_options import marian_options
 
 TYPES = {"float32": "model.npz", "int8": "model.intgemm8.bin"}
@@ -87,7 +87,7 @@ def measure(folder, kind, batch, beam, threads, rounds):
         f"--models {folder / TYPES[kind]} --vocabs {vocabulary} {vocabulary} --beam-size {beam} "
         f"--normalize 1 --mini-batch {batch} --maxi-batch 100 --maxi-batch-sort src "
         f"--cpu-threads {threads} --max-length-factor 1.15 --quiet --quiet-translation")
-    text = [" ".join(source) for source in sources(SENTENCES[batch])]
+    text = [" ".join(source) for source in sources(sentence_count(folder.name, batch))]
     translator.translate(text[: 2 * batch])
     seconds = []
     for _ in range(rounds):

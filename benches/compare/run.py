@@ -25,7 +25,7 @@ from pathlib import Path
 
 import decode
 import train_step
-from common import ask, emit, processor, say
+from common import LEVELS, ask, emit, processor, say
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -225,8 +225,8 @@ def main():
                         help="train-step: try torch.compile among the settings of PyTorch")
     parser.add_argument("--precision", choices=["f32", "bf16", "bf16x3"], default="f32",
                         help="train-step: precision of tx; but for f32, PyTorch has its fastest")
-    parser.add_argument("--level", choices=decode.LEVELS, default="all",
-                        help="decode: instructions of both programs")
+    parser.add_argument("--level", choices=LEVELS, default="all",
+                        help="train-step, decode: instructions of both programs")
     parser.add_argument("--models", nargs="+", choices=decode.MODELS, default=decode.MODELS,
                         help="decode: which")
     parser.add_argument("--data", help="multi30k: folder of {train,val}.{en,de}.gz, tokenized")
@@ -244,6 +244,8 @@ def main():
 
     if not args.no_build:
         build()
+    # For all programs that follow.
+    os.environ.update(LEVELS[args.level])
     load = " ".join(f"{load:.2f}" for load in os.getloadavg())
     run = {"train-step": run_train_step, "decode": run_decode, "multi30k": run_multi30k}
     titles = {"train-step": "A training step", "decode": "Decoding", "multi30k": "Multi30k to a BLEU"}

@@ -74,13 +74,14 @@ impl Timing {
 }
 
 /// Threads of a benchmark, which it keeps for all repetitions, as a program does: a new thread allocates its memory
-/// again.
+/// again. A single one is that of the caller, because the tensor operations in a pool use its threads only.
 struct Workers(Option<ThreadPool>);
 
 impl Workers {
-    /// Starts `threads` threads, at least one, if the system can.
+    /// Starts `threads` threads, if they are several and the system can.
     fn new(threads: usize) -> Self {
-        Self(ThreadPoolBuilder::new().num_threads(threads.max(1)).build().ok())
+        let start = || ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        Self((threads > 1).then(start).flatten())
     }
 
     /// Calls `work` on each thread, and waits for all.

@@ -2,8 +2,8 @@
 //!
 //! [`InstructionSet::usable`] is what kernels in reduced precision may use: the instructions of the CPU, up to
 //! the limit in the environment variable [`LIMIT_VARIABLE`]. The limit emulates an older CPU, for tests and
-//! comparisons, as `ONEDNN_MAX_CPU_ISA` does. It also limits [`vectors`](crate::vector::vectors), with which
-//! everything else is computed, except for the large products of training in single precision.
+//! comparisons, as `ONEDNN_MAX_CPU_ISA` does. It also limits [`vectors`](crate::vector::vectors), those of all
+//! other loops of tx. The crate `gemm` and Burn, which training uses, select their vectors themselves.
 
 use std::{env, fmt, str::FromStr, sync::OnceLock};
 

@@ -39,3 +39,21 @@ impl Placement {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::Letters, *};
+
+    #[test]
+    fn the_default_size_of_a_batch_is_that_of_the_placement() {
+        for (placement, default) in
+            [(Placement::Threads, 1_024), (Placement::Host, 4_096), (Placement::Gpu, 4_096)]
+        {
+            let tokens = |tokens: Option<usize>| {
+                let letters = Letters { placement, ..Letters::of_lengths(&[1]) };
+                letters.call(tokens).load().limits.tokens
+            };
+            assert_eq!((tokens(None), tokens(Some(7))), (default, 7), "{placement:?}");
+        }
+    }
+}

@@ -45,9 +45,9 @@ impl Letters {
         self.bytes.iter().copied().enumerate().enumerate().collect()
     }
 
-    /// A call with batches of so many tokens.
-    pub(super) fn call(self, tokens: usize) -> Arc<dyn AnyCall> {
-        let (terms, cancellation) = ((Some(tokens), self.priority), self.cancellation.clone());
+    /// A call with batches of so many tokens; `None` is the default.
+    pub(super) fn call(self, tokens: impl Into<Option<usize>>) -> Arc<dyn AnyCall> {
+        let (terms, cancellation) = ((tokens.into(), self.priority), self.cancellation.clone());
         let texts = self.texts();
         Arc::new(Call::new(self.into(), texts, terms, cancellation, |_| {}))
     }

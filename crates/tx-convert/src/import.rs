@@ -23,6 +23,7 @@ mod side_tokens;
 mod sinusoids;
 mod weight_map;
 
+mod content;
 mod detect;
 mod report;
 
@@ -35,7 +36,6 @@ mod transformers;
 mod tutorial;
 
 use weight_map::Weight;
-pub(crate) use weight_map::{ABSENT_BIAS, RowOrder, transpose};
 
 /// File of an imported shortlist in the folder of the bundle.
 pub const SHORTLIST: &str = "shortlist.safetensors";

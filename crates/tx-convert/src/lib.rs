@@ -12,6 +12,7 @@ pub mod import;
 pub mod error;
 
 mod marian;
+mod rows;
 mod source_files;
 mod tensors;
 

@@ -10,7 +10,7 @@ use tx_text::{
 };
 
 use crate::{
-    encode::{EncodedPair, Link, PairAnnotation},
+    encoded_pair::{EncodedPair, Link, PairAnnotation},
     error::DataError,
 };
 

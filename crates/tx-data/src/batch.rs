@@ -8,7 +8,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use rand::{Rng, RngExt};
 use tx_text::special::{BOS, EOS, PAD, UNK};
 
-use crate::{encode::EncodedPair, mask};
+use crate::{encoded_pair::EncodedPair, mask};
 
 pub use classification::ClassificationBatch;
 pub use language_model::LanguageModelBatch;
@@ -202,7 +202,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::encode::{Link, PairAnnotation};
+    use crate::encoded_pair::{Link, PairAnnotation};
 
     #[test]
     fn the_shift_by_one_and_the_padding() {

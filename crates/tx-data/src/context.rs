@@ -27,7 +27,7 @@ use tx_text::{
     is_blank,
 };
 
-use crate::{encode::EncodedPair, error::DataError};
+use crate::{encoded_pair::EncodedPair, error::DataError};
 
 /// Mixed into the seed, so that the random numbers differ from those of the split and of noise.
 const CONTEXT: u64 = 0x9e6c_63d0_676a_9a99;

@@ -41,7 +41,7 @@ use tx_text::{SentencePair, special::BOS};
 use crate::{
     batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
     documents::{TextPart, TextParts},
-    encode::EncodedPair,
+    encoded_pair::EncodedPair,
     masking::Masking,
     mixture::Mixture,
     packing::{PackedDocuments, PackedRow},

@@ -44,6 +44,7 @@ pub mod subset;
 
 pub mod annotation;
 pub mod encode;
+mod encoded_pair;
 pub mod labels;
 
 pub mod documents;
@@ -70,10 +71,8 @@ pub use batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBat
 pub use clean::{CleanConfig, Cleaner, CleaningReport};
 pub use context::Context;
 pub use documents::{DocumentEnd, DocumentStore, TextParts};
-pub use encode::{
-    EncodedPair, EncodingReport, Link, LongPolicy, PairAnnotation, TargetSide, encode_corpus,
-    encode_labeled,
-};
+pub use encode::{EncodingReport, LongPolicy, TargetSide, encode_corpus, encode_labeled};
+pub use encoded_pair::{EncodedPair, Link, PairAnnotation};
 pub use error::DataError;
 pub use examples::Examples;
 pub use labels::Labels;

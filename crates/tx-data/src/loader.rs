@@ -304,7 +304,7 @@ mod tests {
     use crate::{
         batch::Seq2SeqBatch,
         documents::{DocumentStore, TextParts},
-        encode::EncodedPair,
+        encoded_pair::EncodedPair,
         masking::Masking,
         mixture::{Mixture, MixturePart},
         packing::PackedDocuments,

@@ -10,7 +10,7 @@ use tx_text::{Segmentation, special::BOS};
 use crate::{
     batch::{ClassificationBatch, LanguageModelBatch, MaskedBatch, Seq2SeqBatch},
     documents::TextParts,
-    encode::EncodedPair,
+    encoded_pair::EncodedPair,
     examples::Examples,
     masking::{MaskedText, Masking},
     mixture::Mixture,

@@ -6,7 +6,7 @@ use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 use tx_text::special::BOS;
 
-use crate::{encode::EncodedPair, store::PairStore};
+use crate::{encoded_pair::EncodedPair, store::PairStore};
 
 /// Mixed into the seed of the choice, so that its random numbers differ from those of the order.
 const CHOICE: u64 = 0x2545_f491_4f6c_dd1d;
@@ -220,7 +220,7 @@ impl<P: Into<PairStore>> From<P> for Mixture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::{Link, PairAnnotation};
+    use crate::encoded_pair::{Link, PairAnnotation};
 
     /// Pairs with the ids from `first`.
     fn pairs(first: u32, count: u32) -> PairStore {

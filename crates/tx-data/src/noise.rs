@@ -30,7 +30,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use tx_text::{SentencePair, hash::hash64};
 
-use crate::encode::Link;
+use crate::encoded_pair::Link;
 
 pub use kind::Kind;
 pub use lexicon::{Lexicon, LexiconBuilder};

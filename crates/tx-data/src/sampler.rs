@@ -179,7 +179,7 @@ fn fill<E: Examples>(order: &[usize], examples: &E, size: BatchSize) -> Vec<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{encode::EncodedPair, store::PairStore};
+    use crate::{encoded_pair::EncodedPair, store::PairStore};
 
     fn pairs() -> PairStore {
         // Lengths 1..=13, each many times, source one longer than target now and then.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
-use crate::{encode::EncodedPair, prepared::MappedShards};
+use crate::{encoded_pair::EncodedPair, prepared::MappedShards};
 
 /// Encoded pairs by index. Clones share the pairs.
 #[derive(Debug, Clone)]

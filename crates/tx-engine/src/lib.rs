@@ -35,6 +35,7 @@ mod restriction;
 mod scratch;
 mod top_tokens;
 mod trace;
+mod tracing;
 
 #[cfg(feature = "burn")]
 mod module_weights;
@@ -48,7 +49,7 @@ pub use masked_language_model::PackedMaskedLanguageModel;
 pub use quantized_layout::QuantizedLayout;
 pub use source::{InBytes, WeightSource};
 pub use trace::{
-    AttentionTrace, LayerTrace, Map, PackedAttentionMaps, Stack, StackTrace, Sublayer,
-    SublayerTrace, Trace,
+    AttentionTrace, LayerTrace, Map, Stack, StackTrace, Sublayer, SublayerTrace, Trace,
 };
+pub use tracing::PackedAttentionMaps;
 pub use transformer::{Decoding, PackedTransformer};

@@ -35,7 +35,7 @@ use tx_model::{ConfigError, ModelConfig, VocabSizes};
 use tx_text::Tokenizers;
 
 use crate::{
-    confidence::Calibration,
+    calibration::Calibration,
     error::InferError,
     file::write_whole,
     lexicon::{self, LEXICON, Lexicon},
@@ -56,6 +56,7 @@ mod languages;
 #[cfg(feature = "burn")]
 mod module;
 mod new;
+mod pack;
 mod parts;
 mod quantize;
 mod search;
@@ -63,15 +64,14 @@ mod tokenizers;
 mod weights;
 
 use archive::Archive;
-pub use archive::archive;
 use config::{BundleConfig, WeightDtype};
 use files::Files;
-pub(crate) use files::read_bytes;
 pub use info::BundleInfo;
 #[cfg(feature = "burn")]
 pub use initialize::Initialized;
 pub use languages::{LanguagePlacement, Languages};
 pub use new::{NewBundle, NewWeight};
+pub use pack::archive;
 pub(crate) use parts::Parts;
 pub use search::set_search;
 pub(crate) use tokenizers::check_same;

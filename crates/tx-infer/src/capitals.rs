@@ -4,10 +4,10 @@ use std::{borrow::Cow, mem};
 
 use tx_text::{TextError, Tokenizer, text_words::word_ranges};
 
-use crate::lexicon::{MAX_WORD, SourceWords};
-
-/// Letters of the shortest text whose capitals are not read as they are.
-const SHORTEST: usize = 4;
+use crate::{
+    letter_case::{SHORTEST, is_in_capitals, is_plain, lower, map_words, title},
+    lexicon::{MAX_WORD, SourceWords},
+};
 
 /// Returns a text with the case that the model reads: lower case instead of capitals if the words have fewer than
 /// two thirds of its tokens in lower case, and that of the training text if it is known. Owned if it differs from
@@ -80,14 +80,6 @@ fn capitalized<'a>(text: &'a str, known: &SourceWords) -> Cow<'a, str> {
     if read == text { text.into() } else { read.into() }
 }
 
-/// Whether a part of a text between white space is a word, with hyphens and apostrophes and between punctuation marks: no
-/// address, placeholder or tag.
-pub(crate) fn is_plain(part: &str) -> bool {
-    let is_mark = |c: char| ".,;:!?…\"'()«»‹›„“”‚‘’–—¿¡".contains(c);
-    let word = part.trim_matches(is_mark);
-    word.chars().all(|c| c.is_alphabetic() || "-'’".contains(c))
-}
-
 /// Returns words, in lower case, as the training text has them, also with the `ß` that `SS` is for; `None` if it does not
 /// have all of them.
 fn written(words: &str, known: &SourceWords) -> Option<String> {
@@ -103,55 +95,6 @@ fn written(words: &str, known: &SourceWords) -> Option<String> {
         found.unwrap_or_default()
     });
     are_known.then_some(written)
-}
-
-/// Replaces the words of a text: letters and digits between other characters.
-pub(crate) fn map_words(text: &str, mut map: impl FnMut(&str) -> String) -> String {
-    let mut mapped = String::with_capacity(text.len());
-    for part in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
-        let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
-        if !word.is_empty() {
-            mapped.push_str(&map(word));
-        }
-        mapped.push_str(&part[word.len()..]);
-    }
-    mapped
-}
-
-/// Whether a text has several letters, all of them capitals.
-pub(crate) fn is_in_capitals(text: &str) -> bool {
-    !text.chars().any(char::is_lowercase)
-        && text.chars().filter(|c| c.is_uppercase()).take(SHORTEST).count() == SHORTEST
-}
-
-/// Lower case, except for letters whose lower case has another length in bytes.
-pub(crate) fn lower(text: &str) -> String {
-    text.chars().flat_map(|c| same_length(c, c.to_lowercase())).collect()
-}
-
-/// Sets the first letter of a word to upper case.
-pub(crate) fn title(word: &str) -> String {
-    let mut is_before = true;
-    let letter = |c: char| {
-        let is_first = is_before && c.is_alphabetic();
-        is_before &= !is_first;
-        if is_first { same_length(c, c.to_uppercase()) } else { vec![c] }
-    };
-    word.chars().flat_map(letter).collect()
-}
-
-/// Upper case, except for letters whose upper case has another length in bytes.
-pub(crate) fn upper(text: &str) -> String {
-    text.chars().flat_map(|c| same_length(c, c.to_uppercase())).collect()
-}
-
-/// Returns `mapped` if it is as long as `c` in bytes, and else `c`.
-fn same_length(c: char, mapped: impl Iterator<Item = char>) -> Vec<char> {
-    let mapped: Vec<char> = mapped.collect();
-    match mapped.iter().map(|c| c.len_utf8()).sum::<usize>() == c.len_utf8() {
-        true => mapped,
-        false => vec![c],
-    }
 }
 
 #[cfg(test)]
@@ -215,15 +158,5 @@ mod tests {
         for unchanged in ["der Hund", "hun", "Der hund in rom", "123"] {
             assert!(matches!(read(unchanged), Cow::Borrowed(_)), "{unchanged}");
         }
-    }
-
-    /// `ı` and `I`, `ẞ` and `ß` have other lengths; `ß` and `SS` have the same.
-    #[test]
-    fn lengths_in_bytes_do_not_change() {
-        for (text, expected) in [("straße", "STRASSE"), ("ılık", "ıLıK"), ("ŉ", "ŉ")] {
-            assert_eq!(upper(text), expected);
-            assert_eq!(upper(text).len(), text.len());
-        }
-        assert_eq!(lower("GROẞ İÄ"), "groẞ İä");
     }
 }

@@ -4,36 +4,17 @@
 //! that differs from the training text too large. A [`Calibration`] maps them to the share of words that a
 //! reference has, by logistic regression on translations of a validation set (Platt 1999; Guo et al. 2017).
 
-mod fit;
 mod reliability;
 mod units;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
+    calibration::Calibration,
     cancellation::Cancellation,
     error::InferError,
     translator::{Line, Translation, Translator},
 };
 pub use reliability::Reliability;
 pub(crate) use units::Units;
-
-/// Largest log-odds of a word before calibration.
-const LARGEST: f64 = 12.0;
-
-/// Calibration of a model: with `p` the probability of a word and `m` the mean log-probability of the tokens of its
-/// translation, the word is right with probability `σ(word · ln(p / (1 - p)) + sentence · m + bias)`. `1 / word` is the
-/// temperature.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Calibration {
-    /// Weight of the log-odds of the word.
-    pub word: f64,
-    /// Weight of the mean log-probability of a token.
-    pub sentence: f64,
-    /// Constant term.
-    pub bias: f64,
-}
 
 /// Confidence in a translation.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,50 +36,6 @@ pub struct WordConfidence {
     pub probability: f64,
 }
 
-/// Features of a word: the factors of [`Calibration::word`], [`Calibration::sentence`] and [`Calibration::bias`].
-pub(crate) type Features = [f64; 3];
-
-impl Calibration {
-    /// Returns the problem of values that are not finite.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let Self { word, sentence, bias } = *self;
-        let is_finite = [word, sentence, bias].iter().all(|value| value.is_finite());
-        (!is_finite).then(|| "`calibration` has a value that is not finite".into())
-    }
-
-    /// Fits the calibration to words and whether they are right, by the largest likelihood.
-    ///
-    /// # Errors
-    ///
-    /// [`InferError::Calibration`] if all words are right, or none.
-    pub(crate) fn fit(words: &[(Features, bool)]) -> Result<Self, InferError> {
-        let right = words.iter().filter(|(_, is_right)| *is_right).count();
-        if right == 0 || right == words.len() {
-            return Err(InferError::Calibration { words: words.len(), right });
-        }
-        let [word, sentence, bias] = fit::logistic(words);
-        Ok(Self { word, sentence, bias })
-    }
-
-    /// Probability that a word with these features is right.
-    pub(crate) fn probability(&self, [word, sentence, constant]: Features) -> f64 {
-        let logit = self.word * word + self.sentence * sentence + self.bias * constant;
-        1.0 / (1.0 + (-logit).exp())
-    }
-
-    /// Confidence in a translation with these units.
-    pub(crate) fn confidence(&self, units: &Units) -> Confidence {
-        let words = units.words.iter().map(|(word, features)| WordConfidence {
-            word: word.clone(),
-            probability: self.probability(*features),
-        });
-        let words: Vec<WordConfidence> = words.collect();
-        let sum: f64 = words.iter().map(|word| word.probability).sum();
-        let probability = if words.is_empty() { 1.0 } else { sum / words.len() as f64 };
-        Confidence { probability, words }
-    }
-}
-
 impl Translator {
     /// Returns the confidence in the best hypotheses of `translations`, which are those of `lines`, until
     /// `cancellation` is set: one more pass of the decoder over each.
@@ -115,7 +52,7 @@ impl Translator {
     ) -> Result<Vec<Confidence>, InferError> {
         let calibration = self.calibration().ok_or(InferError::NotCalibrated)?;
         let units = self.units(lines, translations, cancellation)?;
-        Ok(units.iter().map(|units| calibration.confidence(units)).collect())
+        Ok(units.iter().map(|units| units.confidence(&calibration)).collect())
     }
 
     /// Returns the words of the best hypotheses with their features.
@@ -181,19 +118,10 @@ mod tests {
         let calibration = Calibration { word: 0.5, sentence: 1.0, bias: 2.0 };
         let words = [("a", [0.0, -2.0, 1.0]), ("b", [2.0 * 3.0_f64.ln(), -2.0, 1.0])];
         let units = Units { words: words.map(|(word, features)| (word.into(), features)).into() };
-        let Confidence { probability, words } = calibration.confidence(&units);
+        let Confidence { probability, words } = units.confidence(&calibration);
         assert!((words[0].probability - 0.5).abs() < 1e-12, "{words:?}");
         assert!((words[1].probability - 0.75).abs() < 1e-12, "{words:?}");
         assert!((probability - 0.625).abs() < 1e-12);
-        assert_eq!(calibration.confidence(&Units { words: vec![] }).probability, 1.0);
-    }
-
-    #[test]
-    fn words_that_are_all_right_have_no_calibration() {
-        for is_right in [true, false] {
-            let error = Calibration::fit(&[([0.0, 0.0, 1.0], is_right); 3]).unwrap_err();
-            assert!(error.to_string().contains("of 3 words"), "{error}");
-        }
-        assert!(Calibration::fit(&[]).is_err());
+        assert_eq!(Units { words: vec![] }.confidence(&calibration).probability, 1.0);
     }
 }

@@ -1,11 +1,15 @@
-//! Atomic replacement of files.
+//! Atomic replacement of files, and reading of regular ones within limits.
 
 use std::{
-    io::{self, Write},
+    fs::{self, File},
+    io::{self, Read, Write},
     path::Path,
 };
 
 use tempfile::NamedTempFile;
+use tx_text::git_lfs;
+
+use crate::error::InferError;
 
 /// Replaces the content of the file at `path`, or leaves it unchanged on an error: `content` is
 /// written to a temporary file in the same folder, synchronized to disk, and renamed.
@@ -45,9 +49,36 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Reads a regular file of at most `max` bytes.
+pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
+    let size = regular_file(path)?;
+    if size > max {
+        return Err(InferError::LargeFile { path: path.into(), bytes: size, max });
+    }
+    let mut bytes = Vec::new();
+    let mut read = || File::open(path)?.take(max).read_to_end(&mut bytes);
+    read().map_err(|source| InferError::Read { path: path.into(), source })?;
+    Ok(bytes)
+}
+
+/// Returns the size of a regular file. Other files are rejected, because opening a pipe would block
+/// until it has a writer.
+pub(crate) fn regular_file(path: &Path) -> Result<u64, InferError> {
+    let read_error = |source| InferError::Read { path: path.into(), source };
+    let metadata = fs::metadata(path).map_err(read_error)?;
+    if !metadata.is_file() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return Err(read_error(error));
+    }
+    match git_lfs::is_pointer_file(path).map_err(read_error)? {
+        true => Err(InferError::GitLfsPointer { path: path.into() }),
+        false => Ok(metadata.len()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{fs, thread};
+    use std::thread;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::{collections::HashMap, ops::Range};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-use crate::{capitals::lower, error::InferError};
+use crate::{error::InferError, letter_case::lower};
 pub use accuracy::TermAccuracy;
 pub use files::{GlossaryFormat, GlossaryLanguages};
 pub use term::Term;

@@ -14,6 +14,7 @@ mod names;
 mod stand_ins;
 mod target_words;
 mod typos;
+mod words;
 
 use std::{io, path::Path};
 
@@ -22,12 +23,12 @@ use tx_text::Tokenizer;
 
 pub use builder::LexiconBuilder;
 pub use names::SourceWords;
-pub(crate) use names::{MAX_WORD, found_in, words};
 pub(crate) use stand_ins::StandInText;
 pub use target_words::TargetWords;
 pub(crate) use target_words::WordRestriction;
+pub(crate) use words::{MAX_WORD, found_in, words};
 
-use crate::{bundle::read_bytes, error::InferError};
+use crate::{error::InferError, file::read_bytes};
 
 /// Name of the file of a lexicon in a bundle.
 pub const LEXICON: &str = "lexicon.json";

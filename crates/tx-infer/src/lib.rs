@@ -28,6 +28,7 @@
 pub mod bundle;
 pub mod task;
 
+mod calibration;
 pub mod classifier;
 pub mod confidence;
 pub mod fill_mask;
@@ -55,6 +56,7 @@ pub mod pool;
 mod bundle_engine;
 mod capitals;
 mod json;
+mod letter_case;
 mod model;
 mod runner;
 mod text_stream;
@@ -78,9 +80,10 @@ pub use attention::{Attention, AttentionKind};
 pub use bundle::{Bundle, BundleInfo, LanguagePlacement, Languages, NewBundle, NewWeight};
 #[cfg(feature = "burn")]
 pub use bundle::{BundleModel, Initialized, ModuleBundle};
+pub use calibration::Calibration;
 pub use cancellation::Cancellation;
 pub use classifier::{Classification, Classifier, LabelScore};
-pub use confidence::{Calibration, Confidence, Reliability, WordConfidence};
+pub use confidence::{Confidence, Reliability, WordConfidence};
 pub use deadline::Deadline;
 pub use device::Device;
 pub use error::InferError;

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use tx_text::{TextError, Tokenizer};
 
 use crate::{
-    capitals::{in_known_case, is_in_capitals, upper},
+    capitals::in_known_case,
+    letter_case::{is_in_capitals, upper},
     lexicon::SourceWords,
 };
 

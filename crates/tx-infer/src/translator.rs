@@ -18,8 +18,8 @@ use tx_text::{Tokenizers, WordTable, context::before};
 
 use crate::{
     bundle::{Parts, check_same_tokenizers},
+    calibration::Calibration,
     cancellation::Cancellation,
-    confidence::Calibration,
     error::InferError,
     glossary::{FoundTerms, Glossary, Terms},
     lexicon::WordRestriction,

@@ -12,6 +12,7 @@
 pub mod composed;
 mod hashed_mask;
 pub mod launches;
+mod loss;
 mod losses;
 
 #[cfg(feature = "flex")]
@@ -81,9 +82,10 @@ use optional::{OptionalMask, OptionalTensor};
 use crate::{config::Activation, product_precision::ProductPrecision};
 pub use flat::{AdamBuffers, FlatTensors};
 pub use hashed_mask::HashedMask;
+pub use loss::{CrossEntropy, CrossEntropyConfig, Targets};
 pub use losses::{
-    CrossEntropy, CrossEntropyConfig, Distillation, LinearInput, Targets, cross_entropy,
-    distillation, divergence, linear_cross_entropy, linear_r_drop, r_drop,
+    Distillation, LinearInput, cross_entropy, distillation, divergence, linear_cross_entropy,
+    linear_r_drop, r_drop,
 };
 
 /// Elements of one tensor that dropout sets to 0.

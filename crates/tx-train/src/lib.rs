@@ -47,6 +47,7 @@ mod average;
 pub mod bench;
 pub mod error;
 mod interrupt;
+mod learner_steps;
 mod memory;
 
 pub use average::average;

@@ -10,6 +10,7 @@ pub mod request;
 pub mod session;
 
 mod model;
+mod problem;
 
 #[cfg(target_family = "wasm")]
 mod exports;

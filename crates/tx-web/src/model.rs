@@ -8,8 +8,8 @@ use tx_infer::{
 };
 
 use crate::{
-    request::Languages,
-    session::{OnPart, Problem},
+    problem::Problem,
+    request::{Languages, OnPart},
 };
 
 /// A model that is ready for its task.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+/// Receives a part of a text that is being generated; returns whether to go on.
+pub type OnPart<'a> = &'a mut dyn FnMut(&str) -> bool;
+
 /// A request.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "call", rename_all = "camelCase", deny_unknown_fields)]

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tx_infer::{Bundle, InferError};
+use tx_infer::Bundle;
 
-use crate::{buffers::Buffers, model::Model, request::Request};
-
-/// Receives a part of a text that is being generated; returns whether to go on.
-pub type OnPart<'a> = &'a mut dyn FnMut(&str) -> bool;
+use crate::{
+    buffers::Buffers,
+    model::Model,
+    problem::Problem,
+    request::{OnPart, Request},
+};
 
 /// Open models, and the buffers of the host.
 ///
@@ -27,13 +29,6 @@ pub struct Session {
     models: BTreeMap<u32, Model>,
     /// Number of models that were opened.
     opened: u32,
-}
-
-/// Error of a request.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    message: String,
-    hint: Option<&'static str>,
 }
 
 impl Session {
@@ -124,24 +119,6 @@ impl Session {
 
 fn missing(model: u32) -> Problem {
     format!("there is no model {model}").into()
-}
-
-impl From<String> for Problem {
-    fn from(message: String) -> Self {
-        Self { message, hint: None }
-    }
-}
-
-impl From<InferError> for Problem {
-    fn from(error: InferError) -> Self {
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            message += &format!(": {error}");
-            cause = error.source();
-        }
-        Self { message, hint: error.hint() }
-    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use tx_text::{
 use super::{
     Import, ImportFormat, ImportOptions,
     side_tokens::{SideTokens, division_note},
-    weight_map::{RowOrder, WeightMap},
+    weight_map::WeightMap,
 };
-use crate::{error::ConvertError, source_files::SourceFiles, tensors::ModelBin};
+use crate::{error::ConvertError, rows::RowOrder, source_files::SourceFiles, tensors::ModelBin};
 
 mod files;
 mod options;

@@ -21,13 +21,14 @@ use tx_text::{
 
 use super::{
     Import, ImportFormat, ImportOptions,
-    detect::files,
+    content::files,
     side_tokens::{Division, Listed, SideTokens, division_note},
     tutorial::checkpoint,
-    weight_map::{RowOrder, VocabularyNames, WeightMap},
+    weight_map::{VocabularyNames, WeightMap},
 };
 use crate::{
     error::ConvertError,
+    rows::RowOrder,
     source_files::SourceFiles,
     tensors::{Scalar, Tensors},
 };

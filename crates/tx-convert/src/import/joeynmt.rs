@@ -15,11 +15,11 @@ use tx_text::{Ends, Tokenizers};
 
 use super::{
     Import, ImportFormat,
-    detect::files,
+    content::files,
     sinusoids::sinusoids_of,
-    weight_map::{RowOrder, VocabularyNames, WeightMap},
+    weight_map::{VocabularyNames, WeightMap},
 };
-use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
+use crate::{error::ConvertError, rows::RowOrder, source_files::SourceFiles, tensors::Tensors};
 
 mod options;
 mod texts;

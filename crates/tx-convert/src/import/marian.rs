@@ -13,10 +13,8 @@ use tx_model::{
 use tx_text::{Ends, Tokenizers};
 
 use super::{
-    Import, ImportFormat, SHORTLIST,
-    detect::Content,
-    side_tokens::division_note,
-    weight_map::{RowOrder, WeightMap},
+    Import, ImportFormat, SHORTLIST, content::Content, side_tokens::division_note,
+    weight_map::WeightMap,
 };
 use crate::{
     error::ConvertError,
@@ -27,6 +25,7 @@ use crate::{
         flat_yaml::FlatYaml,
         options::{ModelOptions, Tied},
     },
+    rows::RowOrder,
     source_files::SourceFiles,
 };
 

@@ -22,9 +22,9 @@ use super::{
     side_tokens::{Division, Listed, SideTokens, listed_tokens, vocabulary_files},
     sinusoids::sinusoids_of,
     tutorial::checkpoint,
-    weight_map::{RowOrder, VocabularyNames, WeightMap},
+    weight_map::{VocabularyNames, WeightMap},
 };
-use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
+use crate::{error::ConvertError, rows::RowOrder, source_files::SourceFiles, tensors::Tensors};
 
 mod mapping;
 mod names;

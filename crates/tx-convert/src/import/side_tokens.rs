@@ -14,9 +14,8 @@ use tx_text::{
 use super::{
     merge_codes::{MARK, MergeCodes},
     transformers::languages::is_marian,
-    weight_map::RowOrder,
 };
-use crate::{error::ConvertError, source_files::SourceFiles};
+use crate::{error::ConvertError, rows::RowOrder, source_files::SourceFiles};
 
 /// Vocabulary of a file.
 pub(super) struct Listed {

@@ -27,10 +27,10 @@ use tx_text::{Tokenizer, TokenizerConfig, Tokenizers};
 
 use super::{
     Import, ImportFormat, ImportOptions,
-    detect::{Content, files},
-    weight_map::{RowOrder, WeightMap},
+    content::{Content, files},
+    weight_map::WeightMap,
 };
-use crate::{error::ConvertError, source_files::SourceFiles, tensors::Tensors};
+use crate::{error::ConvertError, rows::RowOrder, source_files::SourceFiles, tensors::Tensors};
 
 /// Key of the weights in the checkpoint.
 const KEY: &str = "model_state_dict";

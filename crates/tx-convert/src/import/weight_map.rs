@@ -10,14 +10,14 @@ use std::{
 
 use tx_model::{ModelConfig, Tying, VocabSizes};
 
-use crate::{error::ConvertError, tensors::Tensors};
+use crate::{
+    error::ConvertError,
+    rows::{ABSENT_BIAS, RowOrder, transpose},
+    tensors::Tensors,
+};
 
 /// Maximum number of problems that a message lists.
 const MOST_PROBLEMS: usize = 100;
-
-/// Logit bias of a token that the source model does not have. The probability underflows to 0, and
-/// label smoothing over it stays finite.
-pub(crate) const ABSENT_BIAS: f32 = -100.0;
 
 /// Reader of the values of a weight, in row-major order.
 type Values = Box<dyn Fn() -> Result<Vec<f32>, ConvertError> + Send + Sync>;
@@ -41,10 +41,6 @@ impl Weight {
         (self.values)()
     }
 }
-
-/// Order of the rows of a vocabulary: for each id of the bundle, the id of the source model; `None`
-/// for a token that the source model does not have.
-pub(crate) type RowOrder = Arc<[Option<u32>]>;
 
 /// Names of the tensors with a row or a value for each token.
 #[derive(Debug, Clone, Copy)]
@@ -384,22 +380,6 @@ impl WeightMap {
         let (tensors, tensor) = (self.tensors.clone(), tensor.to_owned());
         self.computed(name, shape, move || tensors.finite_values(&tensor).map(&change));
     }
-}
-
-/// Transposes a matrix `[rows, columns]`. Blocks of 32 · 32 values stay in the cache.
-pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    const BLOCK: usize = 32;
-    let mut transposed = vec![0.0; values.len()];
-    for first_row in (0..rows).step_by(BLOCK) {
-        for first in (0..columns).step_by(BLOCK) {
-            for row in first_row..rows.min(first_row + BLOCK) {
-                for column in first..columns.min(first + BLOCK) {
-                    transposed[column * rows + row] = values[row * columns + column];
-                }
-            }
-        }
-    }
-    transposed
 }
 
 /// Rows of a matrix with `columns` columns in this order; `absent` for rows that it does not have.

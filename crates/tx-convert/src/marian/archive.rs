@@ -14,15 +14,13 @@ use std::{
 
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
-use super::binary;
+use super::{binary, options::OPTIONS};
 use crate::{
     error::ConvertError,
     source_files::regular_file,
     tensors::{ElementType, Tensor, Tensors},
 };
 
-/// Name of the array with the options of the model.
-pub(crate) const OPTIONS: &str = "special:model.yml";
 /// Maximum number of bytes of the options.
 const MOST_OPTIONS: u64 = 1 << 20;
 /// Maximum number of bytes of the header of an array.
@@ -54,7 +52,8 @@ impl Archive {
         let file = File::open(path).map_err(read_error)?;
         (&file).take(32).read_to_end(&mut start).map_err(read_error)?;
         if binary::is_binary(&start) {
-            return binary::open(path);
+            let (tensors, options) = binary::open(path)?;
+            return Ok(Self { tensors, options });
         }
         let mut archive = ZipArchive::new(file).map_err(|error| problem(error.to_string()))?;
         let mut tensors = Vec::new();

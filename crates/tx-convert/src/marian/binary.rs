@@ -17,7 +17,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use memmap2::Mmap;
 
-use super::archive::{Archive, OPTIONS};
+use super::options::OPTIONS;
 use crate::{
     error::ConvertError,
     source_files,
@@ -93,12 +93,12 @@ pub(crate) fn is_binary(start: &[u8]) -> bool {
         && Kind::of_number(kind).is_ok()
 }
 
-/// Maps a file.
+/// Maps a file. Returns its arrays and the text of its options.
 ///
 /// # Errors
 ///
 /// If it cannot be read or is damaged, has types of another processor, or has no options.
-pub(super) fn open(path: &Path) -> Result<Archive, ConvertError> {
+pub(super) fn open(path: &Path) -> Result<(Tensors, String), ConvertError> {
     let problem = |problem: String| ConvertError::File { path: path.to_owned(), problem };
     let map = source_files::map(path)?;
     let mut tensors = Tensors::new(path);
@@ -115,7 +115,7 @@ pub(super) fn open(path: &Path) -> Result<Archive, ConvertError> {
         }
     }
     let options = options.ok_or_else(|| problem(format!("it has no array `{OPTIONS}`")))?;
-    Ok(Archive { tensors, options })
+    Ok((tensors, options))
 }
 
 /// Reads the headers of all arrays.
@@ -208,7 +208,7 @@ fn tensor(file: &Arc<Path>, map: &Arc<Mmap>, array: Array) -> Result<Tensor, Str
             _ => bytes.iter().map(|byte| f32::from(byte.cast_signed())).collect(),
         };
         let integers = match rows {
-            Some(rows) => crate::import::transpose(&integers, columns, rows),
+            Some(rows) => crate::rows::transpose(&integers, columns, rows),
             None => integers,
         };
         Ok(integers.iter().flat_map(|value| (value / factor).to_le_bytes()).collect())
@@ -293,7 +293,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.bin");
         std::fs::write(&path, &bytes).unwrap();
-        let Archive { tensors, options } = open(&path).unwrap();
+        let (tensors, options) = open(&path).unwrap();
         assert_eq!(options, "a: 1\n");
         let expected = [0.5, 1.0, 1.5, -2.0, 2.5, 3.0];
         assert_eq!(tensors.finite_values("encoder_l1_self_Wq").unwrap(), expected);

@@ -11,7 +11,7 @@
 use tx_infer::Shortlist;
 use tx_text::Tokenizers;
 
-use crate::import::RowOrder;
+use crate::rows::RowOrder;
 
 const MAGIC: u64 = 0xF11A_48D5_0134_17F5;
 /// Numbers of the header.

@@ -4,6 +4,9 @@ use tx_model::{Activation, Autoregression, NormPlacement, Normalization};
 
 use super::flat_yaml::{FlatYaml, Value};
 
+/// Name of the array with the options of the model.
+pub(crate) const OPTIONS: &str = "special:model.yml";
+
 /// Options that describe a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelOptions {

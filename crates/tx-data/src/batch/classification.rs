@@ -3,7 +3,7 @@
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use super::ids;
-use crate::{encode::EncodedPair, mask};
+use crate::{encoded_pair::EncodedPair, mask};
 
 /// Training batch of a classifier.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use super::{
     linked::{Place, inserted, replaced, surrounded, translated, word_of},
     typos::with_typos,
 };
-use crate::encode::Link;
+use crate::encoded_pair::Link;
 
 /// Marks at the end of a sentence.
 const FINAL: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];

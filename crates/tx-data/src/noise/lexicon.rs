@@ -1,10 +1,11 @@
 //! Translations of words, learned from sentence pairs.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use tx_text::{SentencePair, hash::hash64, text_words::word_ranges};
-
-use super::linked::core;
 
 /// Pairs that a lexicon is learned from, at most: the first of a corpus. Their words take memory.
 const PAIRS: usize = 50_000;
@@ -73,6 +74,15 @@ impl LexiconBuilder {
 /// Hash of a word in any case.
 pub(super) fn hash(word: &str) -> u64 {
     hash64(&[word.to_lowercase().as_bytes()])
+}
+
+/// Returns the range of a word without the marks around it.
+pub(super) fn core(text: &str, range: Range<usize>) -> Range<usize> {
+    let word = &text[range.clone()];
+    let is_mark = |c: char| !c.is_alphanumeric();
+    let start = range.start + (word.len() - word.trim_start_matches(is_mark).len());
+    let end = range.end - (word.len() - word.trim_end_matches(is_mark).len());
+    start.min(end)..end
 }
 
 /// Distinct words of a text, without the marks around them.

@@ -6,8 +6,8 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
 use tx_text::{SentencePair, terminology::with_terms, text_words::word_ranges};
 
-use super::lexicon::{Lexicon, hash};
-use crate::encode::Link;
+use super::lexicon::{Lexicon, core, hash};
+use crate::encoded_pair::Link;
 
 /// Letters of the shortest word that a change replaces or marks; shorter ones are function words.
 const SHORTEST: usize = 3;
@@ -80,15 +80,6 @@ pub(super) fn word_of<'a>(text: &'a str, random: &mut ChaCha8Rng) -> Option<&'a 
 /// Whether a word is longer than a function word.
 fn is_long(text: &str) -> bool {
     text.chars().filter(|c| c.is_alphanumeric()).count() >= SHORTEST
-}
-
-/// Returns the range of a word without the marks around it.
-pub(super) fn core(text: &str, range: Range<usize>) -> Range<usize> {
-    let word = &text[range.clone()];
-    let is_mark = |c: char| !c.is_alphanumeric();
-    let start = range.start + (word.len() - word.trim_start_matches(is_mark).len());
-    let end = range.end - (word.len() - word.trim_end_matches(is_mark).len());
-    start.min(end)..end
 }
 
 /// Ranges of all words without the marks around them. A word of marks is empty.

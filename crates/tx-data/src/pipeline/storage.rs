@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use tx_text::SentencePair;
 
 use crate::{
-    encode::{EncodedPair, TargetSide},
+    encode::TargetSide,
+    encoded_pair::EncodedPair,
     error::DataError,
     split::{SplitBy, held_out},
 };

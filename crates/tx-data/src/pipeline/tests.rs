@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     annotation::Annotations,
     clean::{CleanConfig, Markup},
-    encode::Link,
+    encoded_pair::Link,
     split::SplitBy,
 };
 

@@ -4,7 +4,7 @@ use std::{fs::File, path::Path};
 
 use memmap2::Mmap;
 
-use crate::{encode::EncodedPair, error::DataError};
+use crate::{encoded_pair::EncodedPair, error::DataError};
 
 /// Bytes of an index entry.
 pub(super) const ENTRY: usize = 12;

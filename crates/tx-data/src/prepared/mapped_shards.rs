@@ -1,7 +1,7 @@
 //! Memory-mapped training pairs of several folders.
 
 use super::MappedPairs;
-use crate::encode::EncodedPair;
+use crate::encoded_pair::EncodedPair;
 
 /// Pairs of all shards of a prepared corpus, in the order of the shards; one shard if it is not
 /// divided.

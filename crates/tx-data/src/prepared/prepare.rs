@@ -18,7 +18,8 @@ use super::{
     SOURCE_TOKENIZER, TARGET_TOKENIZER, VALIDATION, spool::Spool,
 };
 use crate::{
-    encode::{EncodedPair, LongPolicy, TargetSide},
+    encode::{LongPolicy, TargetSide},
+    encoded_pair::EncodedPair,
     error::DataError,
     labels::Labels,
     pipeline::{CleanCorpus, Control, CorpusOptions, CorpusSink},

@@ -9,7 +9,7 @@ use tx_text::{Tokenizers, context::SEPARATOR};
 
 use super::{CONFIG, Languages, MAX_CONTEXT, QUANTIZED_FORMAT, files::Files};
 use crate::{
-    confidence::Calibration,
+    calibration::Calibration,
     error::InferError,
     file::write_whole,
     search::SearchOptions,

@@ -12,8 +12,7 @@ use std::{
 use memmap2::Mmap;
 use tx_kernels::SharedBytes;
 
-use super::files::regular_file;
-use crate::error::InferError;
+use crate::{error::InferError, file::regular_file};
 
 /// Bytes of a file, or of a part of it. Clones and parts share the buffer.
 #[derive(Clone)]

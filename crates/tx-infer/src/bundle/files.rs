@@ -1,16 +1,15 @@
 //! Files of a bundle, read within limits.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use sha2::{Digest, Sha256};
-use tx_text::{git_lfs, hash::hexadecimal};
+use tx_text::hash::hexadecimal;
 
 use super::{archive::Archive, file_bytes::FileBytes};
-use crate::error::InferError;
+use crate::{error::InferError, file::read_bytes};
 
 /// Largest `config.toml` and `provenance.toml` in bytes.
 const MAX_TEXT: u64 = 1 << 20;
@@ -103,33 +102,6 @@ impl Files {
             path: self.path(name),
             problem: error.to_string(),
         })
-    }
-}
-
-/// Reads a regular file of at most `max` bytes.
-pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Vec<u8>, InferError> {
-    let size = regular_file(path)?;
-    if size > max {
-        return Err(InferError::LargeFile { path: path.into(), bytes: size, max });
-    }
-    let mut bytes = Vec::new();
-    let mut read = || File::open(path)?.take(max).read_to_end(&mut bytes);
-    read().map_err(|source| InferError::Read { path: path.into(), source })?;
-    Ok(bytes)
-}
-
-/// Returns the size of a regular file. Other files are rejected, because opening a pipe would block
-/// until it has a writer.
-pub(super) fn regular_file(path: &Path) -> Result<u64, InferError> {
-    let read_error = |source| InferError::Read { path: path.into(), source };
-    let metadata = fs::metadata(path).map_err(read_error)?;
-    if !metadata.is_file() {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        return Err(read_error(error));
-    }
-    match git_lfs::is_pointer_file(path).map_err(read_error)? {
-        true => Err(InferError::GitLfsPointer { path: path.into() }),
-        false => Ok(metadata.len()),
     }
 }
 

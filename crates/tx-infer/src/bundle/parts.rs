@@ -13,7 +13,7 @@ use super::{
     vocabulary,
 };
 use crate::{
-    confidence::Calibration,
+    calibration::Calibration,
     error::InferError,
     file::write_whole,
     lexicon::{LEXICON, Lexicon},

@@ -1,7 +1,5 @@
 //! Logistic regression with three weights.
 
-use super::Features;
-
 /// Weight of the squared weights in the loss, which keeps them finite when words can be separated.
 const RIDGE: f64 = 1e-3;
 
@@ -10,14 +8,14 @@ const STEPS: usize = 50;
 
 /// Returns the weights that minimize `Σ ln(1 + exp(-y w·x)) + RIDGE/2 ‖w‖²` over features `x` with labels `y` of 1 and
 /// -1, by Newton's method. A step that does not lower the loss is halved.
-pub(super) fn logistic(examples: &[(Features, bool)]) -> Features {
+pub(super) fn logistic(examples: &[([f64; 3], bool)]) -> [f64; 3] {
     let mut weights = [0.0; 3];
     let mut current = loss(examples, weights);
     for _ in 0..STEPS {
         let step = newton_step(examples, weights);
         let mut scale = 1.0;
         let (next, lower) = loop {
-            let next: Features = std::array::from_fn(|i| weights[i] - scale * step[i]);
+            let next: [f64; 3] = std::array::from_fn(|i| weights[i] - scale * step[i]);
             let lower = loss(examples, next);
             if lower < current || scale < 1e-6 {
                 break (next, lower);
@@ -36,11 +34,11 @@ pub(super) fn logistic(examples: &[(Features, bool)]) -> Features {
     weights
 }
 
-fn dot(a: Features, b: Features) -> f64 {
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn loss(examples: &[(Features, bool)], weights: Features) -> f64 {
+fn loss(examples: &[([f64; 3], bool)], weights: [f64; 3]) -> f64 {
     let logs = examples.iter().map(|&(features, label)| {
         let logit = dot(features, weights);
         let margin = if label { logit } else { -logit };
@@ -51,7 +49,7 @@ fn loss(examples: &[(Features, bool)], weights: Features) -> f64 {
 }
 
 /// Inverse of the Hessian times the gradient.
-fn newton_step(examples: &[(Features, bool)], weights: Features) -> Features {
+fn newton_step(examples: &[([f64; 3], bool)], weights: [f64; 3]) -> [f64; 3] {
     let mut gradient = weights.map(|weight| RIDGE * weight);
     let mut hessian = [[RIDGE, 0.0, 0.0], [0.0, RIDGE, 0.0], [0.0, 0.0, RIDGE]];
     for &(features, label) in examples {
@@ -69,7 +67,7 @@ fn newton_step(examples: &[(Features, bool)], weights: Features) -> Features {
 }
 
 /// Solves a system with a symmetric positive definite matrix by Gaussian elimination.
-fn solved(mut matrix: [[f64; 3]; 3], mut right: Features) -> Features {
+fn solved(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> [f64; 3] {
     for pivot in 0..3 {
         for row in pivot + 1..3 {
             let (above, factor) = (matrix[pivot], matrix[row][pivot] / matrix[pivot][pivot]);

@@ -2,8 +2,11 @@
 
 use tx_eval::{Chrf, Corpus, Metric};
 
-use super::{Calibration, Units};
-use crate::{error::InferError, pair_tokenizer::PairTokenizer, translator::Translation};
+use super::Units;
+use crate::{
+    calibration::Calibration, error::InferError, pair_tokenizer::PairTokenizer,
+    translator::Translation,
+};
 
 /// Bins of the expected calibration error.
 const BINS: usize = 10;
@@ -45,7 +48,7 @@ impl Reliability {
                 raw.add(model.probability(*features), is_right);
                 calibrated.add(calibration.probability(*features), is_right);
             }
-            confidences.push(calibration.confidence(units).probability);
+            confidences.push(units.confidence(calibration).probability);
         }
         let score = |it: &Translation| it.hypotheses.first().map(|best| best.hypothesis.score);
         let scores: Vec<f64> =

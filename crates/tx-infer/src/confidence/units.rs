@@ -2,9 +2,13 @@
 
 use tx_text::{spacing::is_unspaced, special::EOS};
 
-use super::{Features, LARGEST};
+use super::{Confidence, WordConfidence};
 use crate::{
-    error::InferError, pair_tokenizer::PairTokenizer, tokens::Tokens, translator::TargetScore,
+    calibration::{Calibration, Features, LARGEST},
+    error::InferError,
+    pair_tokenizer::PairTokenizer,
+    tokens::Tokens,
+    translator::TargetScore,
 };
 
 /// Words of a translation.
@@ -28,6 +32,18 @@ impl Units {
             (word, [odds.clamp(-LARGEST, LARGEST), mean, 1.0])
         });
         Ok(Self { words: words.collect() })
+    }
+
+    /// Confidence in the translation.
+    pub(super) fn confidence(&self, calibration: &Calibration) -> Confidence {
+        let words = self.words.iter().map(|(word, features)| WordConfidence {
+            word: word.clone(),
+            probability: calibration.probability(*features),
+        });
+        let words: Vec<WordConfidence> = words.collect();
+        let sum: f64 = words.iter().map(|word| word.probability).sum();
+        let probability = if words.is_empty() { 1.0 } else { sum / words.len() as f64 };
+        Confidence { probability, words }
     }
 
     /// Returns for each word whether it is part of the longest common subsequence with a reference.

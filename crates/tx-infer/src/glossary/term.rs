@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tx_text::spacing::is_unspaced;
 
-use crate::capitals::lower;
+use crate::letter_case::lower;
 
 /// Term of a glossary in a source, and its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use tx_text::{
 
 use super::{Glossary, Term, term::occurrences};
 use crate::{
-    capitals::title,
     error::InferError,
+    letter_case::title,
     search::{Constraint, Form, MAX_CONSTRAINTS},
 };
 

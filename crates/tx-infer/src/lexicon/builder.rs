@@ -9,16 +9,14 @@ use tx_text::{Tokenizer, spacing::is_unspaced};
 
 use super::{
     Lexicon, MAX_WORDS, SourceWords, TargetWords,
-    names::{
-        Neighbor, PRIOR, QUOTATION, Shares, can_be_name, is_long_number, is_number, is_quoted,
-        words,
-    },
+    names::{Neighbor, PRIOR, QUOTATION, Shares, can_be_name},
     stand_ins::{self, Frequencies, StandIns, Starts},
+    words::{is_long_number, is_number, is_quoted, words},
 };
 use crate::{
-    capitals::lower,
     error::InferError,
     glossary::{after, forms_of},
+    letter_case::lower,
 };
 
 /// Occurrences of a rare word, at most.

@@ -1,15 +1,15 @@
 //! Words of the sources, and the new words that are names.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tx_text::spacing::is_unspaced;
 
-use super::stand_ins::StandIns;
-use crate::capitals::lower;
+use super::{
+    stand_ins::{StandInText, StandIns},
+    words::{MAX_WORD, is_long_number, is_number, is_quoted, offset, words},
+};
+use crate::letter_case::lower;
 
 /// Letters of the longest new word that can be a name. Longer ones are compounds.
 const LONGEST_NAME: usize = 14;
@@ -26,9 +26,6 @@ pub(super) const QUOTATION: &str = "\"";
 /// Weight of the share of all words in the share of words after a given one, and of all numbers in that of one, as a
 /// number of words.
 pub(super) const PRIOR: f64 = 4.0;
-
-/// Bytes of the longest word of a lexicon. A comparison takes time in proportion.
-pub(crate) const MAX_WORD: usize = 256;
 
 /// Words of the source text of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -163,53 +160,6 @@ impl Shares {
     }
 }
 
-/// Words of a text, in order: letters and digits between other characters. Longer ones than
-/// [`MAX_WORD`] are left out.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !c.is_alphanumeric());
-    words.filter(|word| (1..=MAX_WORD).contains(&word.len()))
-}
-
-/// Whether a word of a text is the first in quotation marks. Apostrophes are within words.
-pub(super) fn is_quoted(text: &str, word: &str) -> bool {
-    let mut before = text[..offset(text, word)].chars().rev();
-    let is_mark = |c| matches!(c, '"' | '\'' | '“' | '„' | '‚' | '‘' | '«' | '»' | '‹' | '›');
-    before.next().is_some_and(is_mark) && !before.next().is_some_and(char::is_alphanumeric)
-}
-
-/// Returns the places of a text that have the words of a name next to each other, in any case.
-pub(crate) fn found_in(text: &str, name: &str) -> Vec<Range<usize>> {
-    let all: Vec<&str> = words(text).collect();
-    let name: Vec<String> = words(name).map(lower).collect();
-    let mut found = Vec::new();
-    let mut next = 0;
-    while let Some(part) = all.get(next..next + name.len()).filter(|part| !part.is_empty()) {
-        if part.iter().zip(&name).all(|(word, of_name)| lower(word) == *of_name) {
-            let last = part[part.len() - 1];
-            found.push(offset(text, part[0])..offset(text, last) + last.len());
-            next += part.len();
-        } else {
-            next += 1;
-        }
-    }
-    found
-}
-
-/// Position of a part of a text, in bytes.
-fn offset(text: &str, part: &str) -> usize {
-    part.as_ptr() as usize - text.as_ptr() as usize
-}
-
-/// Whether a word is a number.
-pub(super) fn is_number(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a word is a number of two digits or more.
-pub(super) fn is_long_number(word: &str) -> bool {
-    word.len() > 1 && is_number(word)
-}
-
 /// Whether one character between two words, or a word and a name, of a text makes them one name. Numbers are apart.
 fn is_joined(text: &str, first: &str, second: &str) -> bool {
     let between = &text[offset(text, first) + first.len()..offset(text, second)];
@@ -305,6 +255,12 @@ impl SourceWords {
             }
         }
         found
+    }
+
+    /// Returns a text with several stand-ins for some of its names. Names of the same kind have different ones, which the text
+    /// does not have.
+    pub(crate) fn with_stand_ins(&self, text: &str, names: &[&str]) -> Vec<StandInText> {
+        self.stand_ins.texts(text, names)
     }
 
     /// Whether the training text lacks a word of a name.
@@ -445,24 +401,6 @@ mod tests {
         let all = [ein(), Neighbor::Start, Neighbor::Rare, mean];
         assert_eq!(all.map(|neighbor| shares.get(&neighbor)), [0.429, 0.6, 0.5, 0.5]);
         assert_eq!(Shares::of(&[]).get(&Neighbor::Start), 0.0);
-    }
-
-    #[test]
-    fn a_name_is_found_as_words_in_any_case() {
-        for (text, name, expected) in [
-            ("In new york.", "New York", &["new york"][..]),
-            ("An all-star game, All Star", "All Star", &["all-star", "All Star"]),
-            ("a a a", "a a", &["a a"]),
-            ("New, York", "New York", &["New, York"]),
-            ("York New", "New York", &[]),
-            ("Yorker", "York", &[]),
-            ("", "York", &[]),
-            ("York", "", &[]),
-        ] {
-            let found: Vec<&str> =
-                found_in(text, name).into_iter().map(|place| &text[place]).collect();
-            assert_eq!(found, expected, "{text}");
-        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     MAX_WORDS,
-    names::{SourceWords, found_in, is_number, words},
+    words::{found_in, is_number, words},
 };
 
 /// Maximum number of stand-ins of each kind.
@@ -56,6 +56,43 @@ impl StandIns {
         }
     }
 
+    /// Returns a text with several stand-ins for some of its names. Names of the same kind have different ones, which the text
+    /// does not have.
+    pub(super) fn texts(&self, text: &str, names: &[&str]) -> Vec<StandInText> {
+        let StandIns { names: known, numbers, starts } = self;
+        let is_free = |(word, _): &(&String, &String)| found_in(text, word).is_empty();
+        let known: Vec<_> = known.iter().map(|name| (name, name)).filter(is_free).collect();
+        let numbers = numbers.iter().map(|(word, target)| (word, target));
+        let numbers: Vec<_> = numbers.filter(is_free).collect();
+        let of_kind = |name: &str| if is_number(name) { &numbers } else { &known };
+        let assigned = |turn: usize| {
+            let stand_in = |(index, name): (usize, &&str)| {
+                let known = of_kind(name);
+                let (word, target) = known.get((turn + index) % known.len().max(1))?;
+                let replaced = Replaced::new(name, word, target);
+                Some(replaced).filter(|_| names.len() <= known.len())
+            };
+            names.iter().enumerate().map(stand_in).collect::<Option<Vec<_>>>()
+        };
+        let turns = names.iter().map(|name| of_kind(name).len()).max().unwrap_or_default();
+        let of_words = (0..turns).filter_map(assigned);
+        let first = names.iter().position(|name| text.starts_with(name));
+        let starts = starts.iter().filter(|(start, _)| found_in(text, start).is_empty());
+        let of_starts = first.into_iter().flat_map(|first| {
+            starts.clone().filter_map(move |(source, target)| {
+                let start = Replaced::new(names[first], source, target);
+                let start = Replaced { is_start: true, ..start };
+                if names.len() == 1 {
+                    return Some(vec![start]);
+                }
+                let mut replaced = assigned(0)?;
+                replaced[first] = start;
+                Some(replaced)
+            })
+        });
+        of_words.chain(of_starts).filter_map(|replaced| StandInText::new(text, replaced)).collect()
+    }
+
     /// Returns the first problem of the lists. Each stand-in takes a search.
     pub(super) fn problem(&self) -> Option<String> {
         let Self { names, numbers, starts } = self;
@@ -94,45 +131,6 @@ impl Replaced {
     fn new(name: &str, stand_in: &str, translation: &str) -> Self {
         let [name, stand_in, translation] = [name, stand_in, translation].map(str::to_owned);
         Self { name, stand_in, translation, is_start: false, times: 0 }
-    }
-}
-
-impl SourceWords {
-    /// Returns a text with several stand-ins for some of its names. Names of the same kind have different ones, which the text
-    /// does not have.
-    pub(crate) fn with_stand_ins(&self, text: &str, names: &[&str]) -> Vec<StandInText> {
-        let StandIns { names: known, numbers, starts } = &self.stand_ins;
-        let is_free = |(word, _): &(&String, &String)| found_in(text, word).is_empty();
-        let known: Vec<_> = known.iter().map(|name| (name, name)).filter(is_free).collect();
-        let numbers = numbers.iter().map(|(word, target)| (word, target));
-        let numbers: Vec<_> = numbers.filter(is_free).collect();
-        let of_kind = |name: &str| if is_number(name) { &numbers } else { &known };
-        let assigned = |turn: usize| {
-            let stand_in = |(index, name): (usize, &&str)| {
-                let known = of_kind(name);
-                let (word, target) = known.get((turn + index) % known.len().max(1))?;
-                let replaced = Replaced::new(name, word, target);
-                Some(replaced).filter(|_| names.len() <= known.len())
-            };
-            names.iter().enumerate().map(stand_in).collect::<Option<Vec<_>>>()
-        };
-        let turns = names.iter().map(|name| of_kind(name).len()).max().unwrap_or_default();
-        let of_words = (0..turns).filter_map(assigned);
-        let first = names.iter().position(|name| text.starts_with(name));
-        let starts = starts.iter().filter(|(start, _)| found_in(text, start).is_empty());
-        let of_starts = first.into_iter().flat_map(|first| {
-            starts.clone().filter_map(move |(source, target)| {
-                let start = Replaced::new(names[first], source, target);
-                let start = Replaced { is_start: true, ..start };
-                if names.len() == 1 {
-                    return Some(vec![start]);
-                }
-                let mut replaced = assigned(0)?;
-                replaced[first] = start;
-                Some(replaced)
-            })
-        });
-        of_words.chain(of_starts).filter_map(|replaced| StandInText::new(text, replaced)).collect()
     }
 }
 
@@ -281,13 +279,12 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn source() -> SourceWords {
-        let stand_ins = StandIns {
+    fn stand_ins() -> StandIns {
+        StandIns {
             names: texts(&["Tom", "Boston"]),
             numbers: [("2", "2"), ("fünf", "five")].map(|(a, b)| (a.into(), b.into())).into(),
             starts: vec![("Ein Mann".into(), "A man".into())],
-        };
-        SourceWords { stand_ins, ..SourceWords::default() }
+        }
     }
 
     #[test]
@@ -323,7 +320,7 @@ mod tests {
             ("New Kyjiw", &["New Kyjiw", "Kyjiw"], &[]),
             ("Tom Boston", &["Tom Boston"], &["Ein Mann"]),
         ] {
-            let found = source().with_stand_ins(text, names);
+            let found = stand_ins().texts(text, names);
             let found: Vec<&str> = found.iter().map(|found| &*found.text).collect();
             assert_eq!(found, expected, "{text}");
         }
@@ -352,7 +349,7 @@ mod tests {
             ("27 in Kyjiw", &["27", "Kyjiw"], 0, "Boston at 2.", Some("Kyjiw at 27.")),
             ("27 in Kyjiw", &["27", "Kyjiw"], 0, "Boston at 2:30.", None),
         ] {
-            let with = source().with_stand_ins(text, names).remove(turn);
+            let with = stand_ins().texts(text, names).remove(turn);
             assert_eq!(with.put_back(translation).as_deref(), expected, "{translation}");
         }
     }

@@ -59,7 +59,7 @@ fn bundle() -> ModuleBundle {
 }
 
 fn words(text: &str) -> BTreeSet<String> {
-    names::words(text).map(lower_case).collect()
+    words::words(text).map(lower_case).collect()
 }
 
 fn lower_case(word: &str) -> String {
@@ -100,7 +100,7 @@ fn translations_have_words_of_the_lexicon() {
             for (source, text, is_whole) in translations(usage, &options) {
                 let new: BTreeSet<String> =
                     words(&source).difference(&words("a b in abba")).cloned().collect();
-                let mut found: Vec<String> = names::words(&text).map(lower_case).collect();
+                let mut found: Vec<String> = words::words(&text).map(lower_case).collect();
                 if !is_whole {
                     found.pop();
                 }
@@ -157,7 +157,7 @@ fn a_known_word_stands_for_a_new_name() {
             found.unwrap().remove(0)
         };
         let known = translate(&bundle, "a b").text;
-        let first = names::words(&known).next().unwrap();
+        let first = words::words(&known).next().unwrap();
         let mut builder = LexiconBuilder::default();
         (0..8).for_each(|_| builder.add("a b", &format!("{first} x")));
         // Names begin sentences.

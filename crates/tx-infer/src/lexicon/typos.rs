@@ -3,7 +3,7 @@
 use tx_text::{spacing::is_unspaced, text_words::word_ranges};
 
 use super::{MAX_WORD, SourceWords};
-use crate::capitals::{is_in_capitals, is_plain, lower, map_words, title};
+use crate::letter_case::{is_in_capitals, is_plain, lower, map_words, title};
 
 /// Letters of the shortest word that can be a typo, and of the shortest one that it stands for.
 const SHORTEST: usize = 4;

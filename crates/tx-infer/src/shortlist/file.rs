@@ -5,7 +5,10 @@ use std::{collections::HashMap, path::Path};
 use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
 
 use super::Shortlist;
-use crate::{bundle::read_bytes, error::InferError, file::write_whole};
+use crate::{
+    error::InferError,
+    file::{read_bytes, write_whole},
+};
 
 /// Value of the metadata `format`.
 const FORMAT: &str = "tx shortlist 1";

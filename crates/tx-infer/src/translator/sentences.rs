@@ -11,9 +11,9 @@ use names::MAX_NAMES;
 use super::{Line, Model, Scored, Translation, unknown};
 use crate::{
     cancellation::Cancellation,
-    capitals::is_in_capitals,
     error::InferError,
     glossary::{FoundTerms, forms_of},
+    letter_case::is_in_capitals,
     lexicon::Lexicon,
     pair_tokenizer::{SourceIds, SourceText},
     pool::{Encoded, Placement, Task},

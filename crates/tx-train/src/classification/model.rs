@@ -9,7 +9,8 @@ use burn::{
 use tx_data::ClassificationBatch;
 use tx_model::Classifier;
 
-use crate::task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps};
+use crate::learner_steps::learner_steps;
+use crate::task::{Batch, BatchLoss, StepOutput, Trainable};
 
 /// Classifier with the settings of its training loss.
 #[derive(Module, Debug)]

@@ -5,8 +5,9 @@ use tx_data::LanguageModelBatch;
 use tx_model::{LanguageModel, LanguageModelInput};
 
 use crate::{
+    learner_steps::learner_steps,
     loss::Labels,
-    task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
+    task::{Batch, BatchLoss, StepOutput, Trainable},
 };
 
 /// Language model with the smoothing of its training loss.

@@ -6,8 +6,9 @@ use tx_data::MaskedBatch;
 use tx_model::MaskedLanguageModel;
 
 use crate::{
+    learner_steps::learner_steps,
     loss::{Labels, smoothed_cross_entropy},
-    task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
+    task::{Batch, BatchLoss, StepOutput, Trainable},
 };
 
 /// Masked language model with the smoothing of its training loss.

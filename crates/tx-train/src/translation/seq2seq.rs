@@ -9,8 +9,9 @@ use tx_model::{Transformer, TransformerInput, kernels};
 
 use super::teachers::Teachers;
 use crate::{
+    learner_steps::learner_steps,
     loss::{Labels, guided_alignment, smoothed_cross_entropy},
-    task::{Batch, BatchLoss, StepOutput, Trainable, learner_steps},
+    task::{Batch, BatchLoss, StepOutput, Trainable},
 };
 
 /// Transformer with the parameters of its training loss.

@@ -11,7 +11,7 @@ use tx_model::{ModelConfig, Tying};
 use super::{
     ArchiveWriter, ArrayNames, EMBEDDING, EMBEDDINGS, LOGIT_BIAS, Layers, PROJECTION_ROWS,
 };
-use crate::import::transpose;
+use crate::rows::transpose;
 
 /// Weights in the order in which they are written.
 pub(super) struct Arrays<'a> {

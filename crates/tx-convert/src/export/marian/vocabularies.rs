@@ -12,8 +12,8 @@ use tx_text::{
 use super::NewFolder;
 use crate::{
     error::ConvertError,
-    import::ABSENT_BIAS,
     marian::vocabulary::{self, Vocabulary},
+    rows::ABSENT_BIAS,
 };
 
 /// Vocabularies of source and target.

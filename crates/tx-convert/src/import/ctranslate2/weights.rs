@@ -8,8 +8,9 @@ use tx_model::{ModelConfig, Normalization, Positions};
 use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
 use crate::import::{
     sinusoids::sinusoids_of,
-    weight_map::{RowOrder, VocabularyNames, WeightMap},
+    weight_map::{VocabularyNames, WeightMap},
 };
+use crate::rows::RowOrder;
 
 /// Adds the weights of a model with this configuration. A table of positions that has the values of
 /// sinusoids becomes sinusoids in `config`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     error::ConvertError,
-    import::detect::{self, Content},
+    import::content::{self, Content},
     marian::flat_yaml::FlatYaml,
     source_files::SourceFiles,
 };
@@ -49,7 +49,7 @@ impl ModelFiles {
             false => from.parent().unwrap_or(Path::new("")),
         };
         let names: Vec<String> =
-            detect::files(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
+            content::files(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
                 .iter()
                 .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
                 .collect();

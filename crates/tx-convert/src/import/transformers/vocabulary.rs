@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use tx_text::special::SPECIAL_TOKENS;
 
-use crate::import::weight_map::RowOrder;
+use crate::rows::RowOrder;
 
 /// Ids of the special tokens in a model; `None` for a token that it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 use std::fs;
 
 use super::*;
-use crate::{Bundle, BundleInfo, Device, Translator};
+use crate::{
+    Bundle, BundleInfo, Device, Translator,
+    bundle::{CONFIG, archive},
+};
 
 fn fixture() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/bundle-v2")

@@ -1,10 +1,14 @@
 // Keeps the page for use without a network.
 
-const PAGE = "page-3";
+const PAGE = "page-4";
+
+/** Module for this browser, which the page knows. */
+const MODULE = new URL(self.location.href).searchParams.get("module");
+
 const FILES = [
   "./", "app.js", "models.js", "style.css", "web.css", "icon.svg", "manifest.webmanifest",
   "inside.html", "inside-app.js", "inside/inside.js", "inside/beam.js", "inside/plots.js", "inside/stages.js", "inside/tours.js", "inside/inside.css",
-  "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", "txmt/txmt.wasm",
+  "txmt/index.js", "txmt/engine.js", "txmt/files.js", "txmt/worker.js", `txmt/${MODULE}`,
 ];
 
 /** Models that the site lists; it need not have any. */

@@ -1,16 +1,16 @@
 // Speed of the package for browsers in Node.js: node tx.mjs PACKAGE MODEL TEXT line|batch
 //
-// PACKAGE is target/web/txmt, MODEL a bundle. The limit of a target is that of bergamot.mjs, twice the source.
+// PACKAGE is target/web/txmt, MODEL a bundle. TXMT_MODULE names another module than that for this version of Node.js. The limit of a target is that of bergamot.mjs, twice the source.
 
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [folder, model, file, mode] = process.argv.slice(2);
-const { Engine, files } = await import(pathToFileURL(resolve(folder, "index.js")));
+const { Engine, files, moduleFile } = await import(pathToFileURL(resolve(folder, "index.js")));
 
 const bytes = await files(model);
-const engine = await Engine.create(await WebAssembly.compile(await readFile(join(folder, "txmt.wasm"))));
+const engine = await Engine.create(await WebAssembly.compile(await readFile(join(folder, process.env.TXMT_MODULE ?? moduleFile))));
 const options = { beam: 1, max_len_ratio: 2, max_len_extra: 0, max_repeats: 0 };
 const translate = (texts) => engine.call({ call: "translate", model: 0, texts, options });
 const start = performance.now();

@@ -5,12 +5,7 @@ use std::{borrow::Borrow, fmt};
 use serde::{Deserialize, Serialize};
 use tx_text::{Ends, SentencePair, Tokenizer, Tokenizers};
 
-use crate::{
-    context::ContextEncoder,
-    encoded_pair::EncodedPair,
-    error::DataError,
-    labels::Labels,
-};
+use crate::{context::ContextEncoder, encoded_pair::EncodedPair, error::DataError, labels::Labels};
 
 /// Content of the target side of a corpus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use std::{
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
+use tx_kernels::packed_matrix::without_helpers;
 use tx_text::special;
 
 use crate::{
@@ -84,10 +85,10 @@ impl Workers {
         Self((threads > 1).then(start).flatten())
     }
 
-    /// Calls `work` on each thread, and waits for all.
+    /// Calls `work` on each thread, which shares its products with no other, and waits for all.
     fn run(&self, work: impl Fn() + Sync) {
         match &self.0 {
-            Some(pool) => drop(pool.broadcast(|_| work())),
+            Some(pool) => drop(pool.broadcast(|_| without_helpers(&work))),
             None => work(),
         }
     }

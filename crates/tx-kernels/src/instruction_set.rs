@@ -33,11 +33,13 @@ pub enum Instructions {
     NeonDot,
     /// Vectors of 128 bits (WebAssembly).
     WasmSimd128,
+    /// Dot products of four bytes in vectors of 128 bits (relaxed SIMD of WebAssembly).
+    WasmRelaxedDot,
 }
 
 impl Instructions {
     /// All extensions.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Avx2,
         Self::AvxVnni,
         Self::Avx512,
@@ -47,6 +49,7 @@ impl Instructions {
         Self::AmxBf16,
         Self::NeonDot,
         Self::WasmSimd128,
+        Self::WasmRelaxedDot,
     ];
 
     /// Instructions that multiply bf16 numbers, the fastest first.
@@ -64,6 +67,7 @@ impl Instructions {
             Self::AmxBf16 => "amx-bf16",
             Self::NeonDot => "neon-dot",
             Self::WasmSimd128 => "wasm-simd128",
+            Self::WasmRelaxedDot => "wasm-relaxed-dot",
         }
     }
 
@@ -173,7 +177,7 @@ fn detect(amx: bool) -> InstructionSet {
         Instructions::Avx512Bf16 => avx512 && is_x86_feature_detected!("avx512bf16"),
         Instructions::AmxInt8 => amx,
         Instructions::AmxBf16 => amx,
-        Instructions::NeonDot | Instructions::WasmSimd128 => false,
+        Instructions::NeonDot | Instructions::WasmSimd128 | Instructions::WasmRelaxedDot => false,
     };
     Instructions::ALL.into_iter().filter(|&one| found(one)).collect()
 }
@@ -187,8 +191,10 @@ fn detect(_amx: bool) -> InstructionSet {
 /// WebAssembly has no detection: a module with instructions that the machine lacks is not loaded.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn detect(_amx: bool) -> InstructionSet {
-    let simd = cfg!(all(target_arch = "wasm32", target_feature = "simd128"));
-    simd.then_some(Instructions::WasmSimd128).into_iter().collect()
+    let is_wasm = cfg!(target_arch = "wasm32");
+    let simd = (is_wasm && cfg!(target_feature = "simd128")).then_some(Instructions::WasmSimd128);
+    let dot = is_wasm && cfg!(target_feature = "relaxed-simd");
+    simd.into_iter().chain(dot.then_some(Instructions::WasmRelaxedDot)).collect()
 }
 
 /// Most recent instructions that kernels may use.
@@ -216,7 +222,10 @@ impl InstructionLimit {
     pub fn includes(self, instructions: Instructions) -> bool {
         match (self.0, instructions) {
             (None, _) => false,
-            (Some(_), Instructions::NeonDot | Instructions::WasmSimd128) => true,
+            (
+                Some(_),
+                Instructions::NeonDot | Instructions::WasmSimd128 | Instructions::WasmRelaxedDot,
+            ) => true,
             (Some(limit), _) => instructions <= limit,
         }
     }

@@ -13,6 +13,8 @@ mod reference;
 mod tile;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+mod wasm_relaxed;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -45,6 +47,8 @@ enum Kind {
     Avx2(x86_64::Avx2),
     #[cfg(target_arch = "aarch64")]
     NeonDot(aarch64::NeonDot),
+    #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+    RelaxedDot(wasm_relaxed::RelaxedDot),
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     Simd128(wasm::Simd128),
     /// Plain loops, for tests.
@@ -90,8 +94,15 @@ impl Int8Kernel {
 
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     fn of(set: InstructionSet) -> Vec<Self> {
+        let mut found = Vec::new();
+        #[cfg(target_feature = "relaxed-simd")]
+        if set.contains(Instructions::WasmRelaxedDot) {
+            let vectors = wasm_relaxed::RelaxedDot::new();
+            found.extend(vectors.map(|vectors| Self(Kind::RelaxedDot(vectors))));
+        }
         let vectors = set.contains(Instructions::WasmSimd128).then_some(wasm::Simd128);
-        vectors.map(|vectors| Self(Kind::Simd128(vectors))).into_iter().collect()
+        found.extend(vectors.map(|vectors| Self(Kind::Simd128(vectors))));
+        found
     }
 
     #[cfg(not(any(
@@ -121,6 +132,8 @@ impl Int8Kernel {
             Kind::Avx2(_) => Instructions::Avx2.name(),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(_) => Instructions::NeonDot.name(),
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Kind::RelaxedDot(_) => Instructions::WasmRelaxedDot.name(),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Kind::Simd128(_) => Instructions::WasmSimd128.name(),
             Kind::Reference => "reference",
@@ -150,6 +163,8 @@ impl Int8Kernel {
             Kind::Avx2(vectors) => vectors.multiply(&mut product),
             #[cfg(target_arch = "aarch64")]
             Kind::NeonDot(vectors) => vectors.multiply(&mut product),
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Kind::RelaxedDot(vectors) => vectors.multiply(&mut product),
             #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
             Kind::Simd128(vectors) => vectors.multiply(&mut product),
             Kind::Reference => reference::multiply(&mut product),

@@ -154,13 +154,16 @@ fn reduce(
     let mut lanes = [start; LANES];
     let ((wide_x, x), (wide_y, y)) = (x.as_chunks::<PARTS>(), y.as_chunks::<PARTS>());
     if !wide_x.is_empty() {
-        let mut parts = [start; PARTS];
+        // One array each: the compiler keeps an array of all in memory.
+        let [mut a, mut b, mut c, mut d] = [[start; LANES]; 4];
         for (x, y) in wide_x.iter().zip(wide_y) {
-            for i in 0..PARTS {
-                parts[i] = join(parts[i], f(x[i], y[i]));
+            for (part, sums) in [&mut a, &mut b, &mut c, &mut d].into_iter().enumerate() {
+                for i in 0..LANES {
+                    let at = part * LANES + i;
+                    sums[i] = join(sums[i], f(x[at], y[at]));
+                }
             }
         }
-        let [a, b, c, d] = *parts.as_chunks::<LANES>().0 else { return start };
         for i in 0..LANES {
             lanes[i] = join(join(a[i], b[i]), join(c[i], d[i]));
         }

@@ -3,6 +3,15 @@
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+/** A function that takes a dot product of relaxed SIMD. */
+const RELAXED = new Uint8Array([
+  0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x01, 0x60, 0x03, 0x7b, 0x7b, 0x7b, 0x01, 0x7b, 0x03, 0x02,
+  0x01, 0x00, 0x0a, 0x0d, 0x01, 0x0b, 0x00, 0x20, 0x00, 0x20, 0x01, 0x20, 0x02, 0xfd, 0x93, 0x02, 0x0b,
+]);
+
+/** File of the module for this browser. Most processors multiply bytes faster with relaxed SIMD. */
+export const moduleFile = WebAssembly.validate(RELAXED) ? "txmt-relaxed.wasm" : "txmt.wasm";
+
 /** Error of the engine, with a hint if there is one. */
 export class TxmtError extends Error {
   constructor(message, hint) {

@@ -3,6 +3,9 @@ export class TxmtError extends Error {
   hint?: string;
 }
 
+/** File of the module for this browser or version of Node.js, beside the script. */
+export const moduleFile: "txmt.wasm" | "txmt-relaxed.wasm";
+
 /** Bytes of a file. */
 export type Bytes = ArrayBuffer | Uint8Array | Blob;
 
@@ -15,7 +18,7 @@ export type Source = string | URL | Bytes | Record<string, Bytes> | Iterable<Fil
 export interface LoadOptions {
   /** Precision of the weights [default: that of the bundle]. */
   precision?: "f32" | "int8";
-  /** Address, bytes or module of `txmt.wasm` [default: the file beside the script]. */
+  /** Address, bytes or module of the file `moduleFile` [default: that beside the script]. */
   wasm?: string | URL | ArrayBuffer | Uint8Array | WebAssembly.Module;
   /** Called with the bytes that were received, and their total where it is known. */
   onProgress?: (received: number, total?: number) => void;

@@ -1,9 +1,9 @@
 // Translators, classifiers, generators and fillers of masks, in a worker.
 
-import { TxmtError } from "./engine.js";
+import { moduleFile, TxmtError } from "./engine.js";
 import { files } from "./files.js";
 
-export { Engine, TxmtError } from "./engine.js";
+export { Engine, moduleFile, TxmtError } from "./engine.js";
 export { files } from "./files.js";
 
 const isNode = typeof process === "object" && !!process.versions?.node;
@@ -76,7 +76,7 @@ class Host {
 }
 
 /** Compiles the module: the file of the package, or the given address or bytes. */
-async function compiled(wasm = new URL("./txmt.wasm", import.meta.url)) {
+async function compiled(wasm = new URL(`./${moduleFile}`, import.meta.url)) {
   if (wasm instanceof WebAssembly.Module) return wasm;
   if (wasm instanceof ArrayBuffer || ArrayBuffer.isView(wasm)) return WebAssembly.compile(wasm);
   if (isNode && !/^https?:/.test(wasm)) {

@@ -1,4 +1,5 @@
-// Tests of the package in Node.js: `TXMT_PACKAGE=FOLDER node --test crates/tx-web/tests/package.test.mjs`.
+// Tests of the package in Node.js: `TXMT_PACKAGE=FOLDER node --test crates/tx-web/tests/package.test.mjs`. TXMT_MODULE is the file
+// of the module [default: the one for this version of Node.js].
 
 import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
@@ -7,9 +8,11 @@ import { join } from "node:path";
 import test from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-const { load, TxmtError } = await import(
-  pathToFileURL(join(process.env.TXMT_PACKAGE, "index.js")).href
-);
+const { TXMT_PACKAGE, TXMT_MODULE } = process.env;
+const txmt = await import(pathToFileURL(join(TXMT_PACKAGE, "index.js")).href);
+const { TxmtError } = txmt;
+const wasm = TXMT_MODULE && join(TXMT_PACKAGE, TXMT_MODULE);
+const load = (source, options) => txmt.load(source, { wasm, ...options });
 
 const fixtures = fileURLToPath(new URL("../../../tests/fixtures/", import.meta.url));
 const expected = JSON.parse(await readFile(join(fixtures, "bundle-v1.json"), "utf8"));

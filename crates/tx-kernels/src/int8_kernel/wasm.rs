@@ -110,13 +110,13 @@ fn tile<const R: usize, const V: usize>(
 
 /// Loads a vector. The compiler turns it into one instruction.
 #[inline(always)]
-fn vector(bytes: &[u8; 16]) -> v128 {
+pub(super) fn vector(bytes: &[u8; 16]) -> v128 {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = bytes.map(|byte| byte as i8);
     i8x16(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 }
 
 #[inline(always)]
-fn elements(vector: v128) -> [i32; 4] {
+pub(super) fn elements(vector: v128) -> [i32; 4] {
     [
         i32x4_extract_lane::<0>(vector),
         i32x4_extract_lane::<1>(vector),

@@ -125,7 +125,33 @@ pub fn erf(x: f32) -> f32 {
 #[inline(always)]
 pub fn max(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
-    reduce(x, x, f32::NEG_INFINITY, |x, _| x, larger)
+    // An array for each vector of lanes. The compiler keeps larger ones in memory, and selects by masked stores.
+    let [mut a, mut b, mut c, mut d] = [[f32::NEG_INFINITY; LANES]; 4];
+    let (wide, rest) = x.as_chunks::<PARTS>();
+    for x in wide {
+        for (part, lanes) in [&mut a, &mut b, &mut c, &mut d].into_iter().enumerate() {
+            for i in 0..LANES {
+                lanes[i] = larger(lanes[i], x[part * LANES + i]);
+            }
+        }
+    }
+    for i in 0..LANES {
+        a[i] = larger(larger(a[i], b[i]), larger(c[i], d[i]));
+    }
+    let (narrow, rest) = rest.as_chunks::<LANES>();
+    for x in narrow {
+        for i in 0..LANES {
+            a[i] = larger(a[i], x[i]);
+        }
+    }
+    let mut half = LANES;
+    while half > 1 {
+        half /= 2;
+        for i in 0..half {
+            a[i] = larger(a[i], a[i + half]);
+        }
+    }
+    rest.iter().fold(a[0], |largest, &x| larger(largest, x))
 }
 
 /// `Σ f(x)`
@@ -154,16 +180,13 @@ fn reduce(
     let mut lanes = [start; LANES];
     let ((wide_x, x), (wide_y, y)) = (x.as_chunks::<PARTS>(), y.as_chunks::<PARTS>());
     if !wide_x.is_empty() {
-        // One array each: the compiler keeps an array of all in memory.
-        let [mut a, mut b, mut c, mut d] = [[start; LANES]; 4];
+        let mut parts = [start; PARTS];
         for (x, y) in wide_x.iter().zip(wide_y) {
-            for (part, sums) in [&mut a, &mut b, &mut c, &mut d].into_iter().enumerate() {
-                for i in 0..LANES {
-                    let at = part * LANES + i;
-                    sums[i] = join(sums[i], f(x[at], y[at]));
-                }
+            for i in 0..PARTS {
+                parts[i] = join(parts[i], f(x[i], y[i]));
             }
         }
+        let [a, b, c, d] = *parts.as_chunks::<LANES>().0 else { return start };
         for i in 0..LANES {
             lanes[i] = join(join(a[i], b[i]), join(c[i], d[i]));
         }

@@ -1,7 +1,6 @@
 // The page: runs a model on the text that is typed. Text never becomes markup: only `textContent` is set.
 
 import * as models from "./models.js";
-import { moduleFile } from "./txmt/engine.js";
 
 const DELAY = 300;
 const MASK = "<mask>";
@@ -219,4 +218,4 @@ for (const name of ["dragover", "drop"]) {
 text.value = localStorage.getItem("text") ?? "";
 await refresh(localStorage.getItem("chosen"));
 document.body.dataset.ready = "true";
-if ("serviceWorker" in navigator) await navigator.serviceWorker.register(`sw.js?module=${moduleFile}`);
+await models.keepPage();

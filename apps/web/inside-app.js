@@ -105,4 +105,4 @@ if (entries.length === 0) {
   await open(entries[index]);
 }
 document.body.dataset.ready = "true";
-if ("serviceWorker" in navigator) await navigator.serviceWorker.register("sw.js");
+await models.keepPage();

@@ -1,12 +1,17 @@
 // Models of the page: those that the site lists, and those that a user has opened, which are kept.
 
-import { files, load } from "./txmt/index.js";
+import { files, load, moduleFile } from "./txmt/index.js";
 
 const KEPT = "models";
 const NAMES = "model-names";
 
 /** Address under which a model of a user is kept. */
 const keptAt = (name) => new URL(`kept/${encodeURIComponent(name)}`, document.baseURI).href;
+
+/** Keeps the page and the module for this browser for use without a network. */
+export async function keepPage() {
+  if ("serviceWorker" in navigator) await navigator.serviceWorker.register(`sw.js?module=${moduleFile}`);
+}
 
 /** Models as `{ name, address }`; a kept model has no address. */
 export async function list() {

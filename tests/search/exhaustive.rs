@@ -93,8 +93,9 @@ impl ModelOutputs {
                     LengthNorm::Wu => ((5.0 + length) / 6.0).powf(alpha),
                     other => panic!("no formula for {other:?}"),
                 };
-                let score =
-                    log_probability / divisor + f64::from(case.options.coverage_penalty) * coverage;
+                let penalty = f64::from(case.options.word_penalty) * length;
+                let score = (log_probability - penalty) / divisor
+                    + f64::from(case.options.coverage_penalty) * coverage;
                 ranked.push((target.clone(), log_probability as f32, score as f32));
             }
         }
@@ -215,6 +216,8 @@ fn cases() -> Vec<(&'static str, Case)> {
             "Wu, long",
             case(SearchOptions { length_norm: LengthNorm::Wu, length_penalty: 2.0, ..base() }),
         ),
+        ("word penalty", case(SearchOptions { word_penalty: 0.3, ..base() })),
+        ("long words", case(SearchOptions { word_penalty: -0.7, ..base() })),
         ("coverage", case(SearchOptions { coverage_penalty: 0.4, ..base() })),
         (
             "coverage of the second layer",

@@ -28,7 +28,7 @@ const ALL: [&str; 12] = [
 const LIST: &str = "top-k";
 
 /// Other arguments of models that generate text.
-const GENERATION: [&str; 24] = [
+const GENERATION: [&str; 25] = [
     "beam",
     "diversity",
     "early-stopping",
@@ -53,6 +53,7 @@ const GENERATION: [&str; 24] = [
     "suppress-id",
     "temperature",
     "top-p",
+    "word-penalty",
 ];
 
 /// Runs the model of `args` on a text or the lines of an input.

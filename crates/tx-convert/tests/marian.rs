@@ -217,6 +217,12 @@ fn the_configuration_is_that_of_the_model() {
         assert_eq!((search.max_len_ratio, search.max_len_extra, search.max_repeats), (3.0, 0, 0));
         assert_eq!(search.suppress, [3]);
     }
+    let folder = copy("post");
+    let path = folder.path().join("decoder.yml");
+    let decoder = fs::read_to_string(&path).unwrap();
+    fs::write(&path, decoder.replace("word-penalty: 0", "word-penalty: -0.25")).unwrap();
+    let found = import(folder.path(), None).unwrap();
+    assert_eq!(found.search.unwrap().word_penalty, -0.25);
     // The file alone; without options of the decoder, those of Marian.
     let folder = copy("post");
     fs::remove_file(folder.path().join("decoder.yml")).unwrap();

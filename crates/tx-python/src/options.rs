@@ -15,6 +15,7 @@ pub(crate) struct Search {
     num_hypotheses: Option<usize>,
     patience: Option<f32>,
     length_penalty: Option<f32>,
+    word_penalty: Option<f32>,
     coverage_penalty: Option<f32>,
     repetition_penalty: Option<f32>,
     no_repeat_ngram_size: Option<usize>,
@@ -44,6 +45,7 @@ impl Search {
                 "num_hypotheses" => search.num_hypotheses = value.extract()?,
                 "patience" => search.patience = value.extract()?,
                 "length_penalty" => search.length_penalty = value.extract()?,
+                "word_penalty" => search.word_penalty = value.extract()?,
                 "coverage_penalty" => search.coverage_penalty = value.extract()?,
                 "repetition_penalty" => search.repetition_penalty = value.extract()?,
                 "no_repeat_ngram_size" => search.no_repeat_ngram_size = value.extract()?,
@@ -90,6 +92,9 @@ impl Search {
             options = SearchOptions { sampling: Some(sampling), ..options.with_one_hypothesis() };
         } else {
             options.n_best = n_best;
+        }
+        if let Some(penalty) = self.word_penalty {
+            options.word_penalty = penalty;
         }
         if let Some(alpha) = self.length_penalty {
             options.length_penalty = alpha;

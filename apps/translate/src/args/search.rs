@@ -52,6 +52,11 @@ pub struct SearchArgs {
     )]
     pub length_penalty: Option<f32>,
 
+    /// Penalty of each token of a hypothesis, subtracted from its log-probability; a negative one favors long
+    /// translations [default: 0]
+    #[arg(long, value_name = "PENALTY", allow_negative_numbers = true)]
+    pub word_penalty: Option<f32>,
+
     /// Normalization of log-probabilities by the length n of a hypothesis [default: power]
     #[arg(long, value_enum, value_name = "NAME")]
     pub length_norm: Option<Norm>,

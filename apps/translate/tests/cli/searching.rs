@@ -27,6 +27,7 @@ fn every_option_reaches_the_search() {
             "--length-norm wu --length-penalty 3",
             SearchOptions { length_norm: LengthNorm::Wu, length_penalty: 3.0, ..base() },
         ),
+        ("--word-penalty -0.5", SearchOptions { word_penalty: -0.5, ..base() }),
         ("--coverage-penalty 3", SearchOptions { coverage_penalty: 3.0, ..base() }),
         (
             "--coverage-penalty 3 --attention-layer 1",

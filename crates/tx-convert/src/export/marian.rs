@@ -216,8 +216,8 @@ fn decoder(
     };
     let mut text = format!(
         "relative-paths: true\nmodels:\n  - {MODEL}\nvocabs:\n  - {source}\n  - {target}\n\
-         beam-size: {}\nnormalize: {normalize}\nword-penalty: 0\n",
-        search.beam
+         beam-size: {}\nnormalize: {normalize}\nword-penalty: {}\n",
+        search.beam, search.word_penalty
     );
     if search.max_len_ratio > 0.0 && search.max_len_extra == 0 {
         text.push_str(&format!("max-length-factor: {}\n", search.max_len_ratio));

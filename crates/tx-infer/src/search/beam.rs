@@ -197,17 +197,11 @@ fn is_settled(
         }
         if distinct.len() == options.n_best {
             let (len, max_len) = (best.ids.len(), state.sentences[group.sentence].max_len);
-            return hypothesis.score >= best_score(options, best.log_probability, len, max_len);
+            let reachable = options.best_score(best.log_probability, len + 1, max_len);
+            return hypothesis.score >= reachable;
         }
     }
     false
-}
-
-/// Returns an upper bound of the score that a live hypothesis of `len` tokens can reach. The length
-/// normalization is monotonic in the length, and neither more tokens nor coverage raise the score.
-fn best_score(options: &SearchOptions, log_probability: f32, len: usize, max_len: usize) -> f32 {
-    let score = |len| options.score(log_probability, len);
-    score(len + 1).max(score(max_len))
 }
 
 /// Sorts finished hypotheses, best first, and keeps `count`.

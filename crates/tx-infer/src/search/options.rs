@@ -18,6 +18,9 @@ pub struct SearchOptions {
     pub length_penalty: f32,
     /// Length normalization: the divisor of log-probabilities.
     pub length_norm: LengthNorm,
+    /// Subtracted from the log-probability of a hypothesis for each token, before the normalization, as in Marian. A
+    /// negative value favors long hypotheses; 0 disables the penalty.
+    pub word_penalty: f32,
     /// `β` of the coverage penalty, which lowers the score of hypotheses that leave source tokens
     /// out: `β Σ_i ln min(Σ_j a_ij, 1)`, with `a_ij` the attention of target token `j` to source
     /// token `i` (Wu et al. 2016, equation 14). 0 disables the penalty.
@@ -187,6 +190,7 @@ impl Default for SearchOptions {
         Self {
             beam: 4,
             length_penalty: 1.0,
+            word_penalty: 0.0,
             length_norm: LengthNorm::Power,
             coverage_penalty: 0.0,
             early_stopping: EarlyStopping::Finished,
@@ -281,8 +285,12 @@ impl SearchOptions {
                 self.groups, self.beam
             ));
         }
-        if !self.length_penalty.is_finite() {
-            problems.push(format!("`length_penalty` = {} is not a number", self.length_penalty));
+        for (key, value) in
+            [("length_penalty", self.length_penalty), ("word_penalty", self.word_penalty)]
+        {
+            if !value.is_finite() {
+                problems.push(format!("`{key}` = {value} is not a number"));
+            }
         }
         for (key, value) in [
             ("coverage_penalty", self.coverage_penalty),
@@ -381,6 +389,21 @@ impl SearchOptions {
 
     /// Score of a hypothesis of `len` tokens, without the coverage penalty.
     pub(super) fn score(&self, log_probability: f32, len: usize) -> f32 {
+        self.normalized(log_probability - self.word_penalty * len.max(1) as f32, len)
+    }
+
+    /// Returns an upper bound of the scores of hypotheses with this log-probability of `shortest` to `longest` tokens. The
+    /// length normalization is monotonic in the length, as the word penalty is, and neither more tokens nor coverage raise the
+    /// score.
+    pub(super) fn best_score(&self, log_probability: f32, shortest: usize, longest: usize) -> f32 {
+        let lengths = [shortest, longest];
+        let penalties = lengths.map(|len| self.word_penalty * len.max(1) as f32);
+        let penalized = log_probability - penalties[0].min(penalties[1]);
+        let [short, long] = lengths.map(|len| self.normalized(penalized, len));
+        short.max(long)
+    }
+
+    fn normalized(&self, log_probability: f32, len: usize) -> f32 {
         let len = len.max(1) as f32;
         match self.length_norm {
             LengthNorm::None => log_probability,

@@ -68,7 +68,7 @@ class Translator:
     `beam_size` of at least 2.
 
     Keyword options of a call have the names of CTranslate2 and, if not given, the values of the
-    bundle: `beam_size`, `num_hypotheses`, `patience`, `length_penalty`, `coverage_penalty`,
+    bundle: `beam_size`, `num_hypotheses`, `patience`, `length_penalty`, `word_penalty`, `coverage_penalty`,
     `repetition_penalty`, `no_repeat_ngram_size`, `max_repeats`, `max_decoding_length`,
     `min_decoding_length`, `sampling_topk`, `sampling_topp`, `sampling_temperature`, `seed`,
     `replace_unknowns`, `disable_unk`.

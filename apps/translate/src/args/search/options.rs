@@ -79,6 +79,7 @@ impl SearchArgs {
             beam,
             n_best,
             length_penalty,
+            word_penalty,
             length_norm,
             coverage_penalty,
             early_stopping,
@@ -134,6 +135,7 @@ impl SearchArgs {
         SearchOptions {
             beam,
             length_penalty: length_penalty.unwrap_or(default.length_penalty),
+            word_penalty: word_penalty.unwrap_or(default.word_penalty),
             length_norm: length_norm.map_or(default.length_norm, LengthNorm::from),
             coverage_penalty: coverage_penalty.unwrap_or(default.coverage_penalty),
             early_stopping,

@@ -76,10 +76,7 @@ pub(super) fn read(
     let beam = number("beam-size", BEAM as f32);
     let alpha = number("normalize", 0.0);
     let factor = number("max-length-factor", LENGTH_FACTOR);
-    let penalty = number("word-penalty", 0.0);
-    if penalty != 0.0 {
-        notes.push(format!("`word-penalty` = {penalty} of the decoder is ignored"));
-    }
+    let word_penalty = number("word-penalty", 0.0);
     let allows_unknown =
         decoder.and_then(|decoder| decoder.options.scalar("allow-unk")) == Some("true");
     let suppress = match allows_unknown {
@@ -90,6 +87,7 @@ pub(super) fn read(
         beam: beam as usize,
         length_norm: if alpha == 0.0 { LengthNorm::None } else { LengthNorm::Power },
         length_penalty: if alpha == 0.0 { 1.0 } else { alpha },
+        word_penalty,
         early_stopping: EarlyStopping::Narrowing,
         max_len_ratio: factor,
         max_len_extra: 0,

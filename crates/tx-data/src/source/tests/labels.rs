@@ -12,10 +12,6 @@ fn labels_of(column: &str) -> Vec<String> {
     pairs.into_iter().map(|pair| pair.target).collect()
 }
 
-fn label_columns() -> Columns {
-    Columns { target_side: TargetSide::Label, ..Columns::default() }
-}
-
 #[test]
 fn labels_of_a_parquet_file_can_be_integers_or_booleans() {
     let path = Path::new(FIXTURES).join("labeled.parquet");

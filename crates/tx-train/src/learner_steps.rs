@@ -1,6 +1,6 @@
 //! Steps of Burn's Learner.
 
-/// Implements the traits of Burn's Learner for a [`Trainable`] model.
+/// Implements the traits of Burn's Learner for a [`Trainable`](crate::task::Trainable) model.
 macro_rules! learner_steps {
     ($model:ty, $batch:ty) => {
         impl burn::train::TrainStep for $model {

@@ -47,7 +47,7 @@ impl EncodedPair {
 pub struct PairAnnotation {
     /// Factor of the loss of the pair.
     pub weight: f32,
-    /// Word alignment: links between words of a [`SentencePair`], or between tokens of an
+    /// Word alignment: links between words of a [`SentencePair`](tx_text::SentencePair), or between tokens of an
     /// [`EncodedPair`].
     pub links: Vec<Link>,
 }

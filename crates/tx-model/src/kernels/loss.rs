@@ -7,7 +7,7 @@ use burn::backend::{
 };
 use burn::tensor::{Int, Tensor};
 
-/// Options of [`cross_entropy()`].
+/// Options of [`cross_entropy()`](super::cross_entropy()).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CrossEntropyConfig {
     /// Label smoothing `ε`: probability that is spread evenly over the vocabulary (section 5.4).

@@ -278,8 +278,11 @@ mod tests {
         let all: InstructionSet = Instructions::ALL.into_iter().collect();
         let limited = |limit: &str| all.limited_to(limit.parse().unwrap()).to_string();
         assert_eq!(limited("none"), "none");
-        assert_eq!(limited("avx2"), "avx2, neon-dot, wasm-simd128");
-        assert_eq!(limited("avx512"), "avx2, avx-vnni, avx512, neon-dot, wasm-simd128");
+        assert_eq!(limited("avx2"), "avx2, neon-dot, wasm-simd128, wasm-relaxed-dot");
+        assert_eq!(
+            limited("avx512"),
+            "avx2, avx-vnni, avx512, neon-dot, wasm-simd128, wasm-relaxed-dot"
+        );
         assert_eq!(limited("amx-bf16"), all.to_string());
         assert!(!limited("avx512-bf16").contains("amx"));
         assert!(limited("avx512-bf16").contains("avx512-vnni, avx512-bf16"));

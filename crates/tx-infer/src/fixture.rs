@@ -1,6 +1,9 @@
 //! Bundles with random weights, for tests of models with one text.
 
-use burn::tensor::Device;
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{Device, Tensor, TensorData},
+};
 use tx_model::{
     Classifier, DropoutConfig, LanguageModel, MaskedLanguageModel, ModelConfig, Pooling, Positions,
     Tying,
@@ -100,11 +103,7 @@ pub(crate) fn masked(kind: TokenizerKind, tying: Tying) -> ModuleBundle<MaskedLa
 }
 
 /// Sets all weights of a model to `value`.
-pub(crate) fn filled<M: burn::module::Module>(model: M, value: f32) -> M {
-    use burn::{
-        module::{ModuleMapper, Param},
-        tensor::Tensor,
-    };
+pub(crate) fn filled<M: Module>(model: M, value: f32) -> M {
     struct Fill(f32);
     impl ModuleMapper for Fill {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
@@ -112,4 +111,33 @@ pub(crate) fn filled<M: burn::module::Module>(model: M, value: f32) -> M {
         }
     }
     model.map(&mut Fill(value))
+}
+
+/// Sets all weights of a model to random numbers, which depend on the seed only.
+pub(crate) fn random<M: Module>(model: M, seed: u64) -> M {
+    model.map(&mut Weights { state: seed })
+}
+
+/// Numbers in -1..1 from SplitMix64 (Steele et al. 2014): the device's own random numbers are one
+/// stream for all tests of a process.
+struct Weights {
+    state: u64,
+}
+
+impl ModuleMapper for Weights {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|old| {
+            let values: Vec<f32> = (0..old.dims().iter().product()).map(|_| self.next()).collect();
+            Tensor::from_data(TensorData::new(values, old.dims().to_vec()), &old.device())
+        })
+    }
+}
+
+impl Weights {
+    fn next(&mut self) -> f32 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
 }

@@ -7,7 +7,7 @@ use tx_text::{SentencePair, TokenizerConfig, TokenizerKind, Tokenizers, special:
 use super::*;
 use crate::{
     Bundle, Cancellation, Device, Glossary, GlossaryUse, LexiconUse, Line, ModelTask, ModuleBundle,
-    SearchOptions, Translator, bundle::archive,
+    SearchOptions, Translator, bundle::archive, fixture,
 };
 
 /// Words of the targets.
@@ -43,8 +43,8 @@ fn bundle() -> ModuleBundle {
         source: tokenizers.source.vocab_size(),
         target: tokenizers.target.vocab_size(),
     };
-    BurnDevice::flex().seed(3);
     let model = Transformer::new(&config, config.padded(vocab), &BurnDevice::flex()).unwrap();
+    let model = fixture::random(model, 3);
     ModuleBundle {
         model,
         task: ModelTask::Translate,

@@ -1,6 +1,6 @@
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{Device as BurnDevice, Tensor, TensorData},
+    tensor::{Device as BurnDevice, Tensor},
 };
 use tx_model::{
     DropoutConfig, ModelConfig, NormPlacement, Positions, Transformer, Tying, VocabSizes,
@@ -8,7 +8,7 @@ use tx_model::{
 use tx_text::special::EOS;
 
 use super::*;
-use crate::{cancellation::Cancellation, device::Device, error::InferError};
+use crate::{cancellation::Cancellation, device::Device, error::InferError, fixture};
 
 /// [`Engine::search`] uses greedy search for a beam of 1, so both searches are called directly
 /// here.
@@ -229,29 +229,5 @@ fn model(positions: Positions, norm: NormPlacement, seed: u64, device: &BurnDevi
         ..ModelConfig::default()
     };
     let vocab = VocabSizes { source: 11, target: 11 };
-    Transformer::new(&config, vocab, device).unwrap().map(&mut Weights { state: seed })
-}
-
-/// Numbers in -1..1 from SplitMix64 (Steele et al. 2014): the device's own random numbers are one
-/// stream for all tests of a process.
-struct Weights {
-    state: u64,
-}
-
-impl ModuleMapper for Weights {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|old| {
-            let values: Vec<f32> = (0..old.dims().iter().product()).map(|_| self.next()).collect();
-            Tensor::from_data(TensorData::new(values, old.dims().to_vec()), &old.device())
-        })
-    }
-}
-
-impl Weights {
-    fn next(&mut self) -> f32 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
+    fixture::random(Transformer::new(&config, vocab, device).unwrap(), seed)
 }

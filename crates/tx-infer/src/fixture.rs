@@ -115,19 +115,32 @@ pub(crate) fn filled<M: Module>(model: M, value: f32) -> M {
 
 /// Sets all weights of a model to random numbers, which depend on the seed only.
 pub(crate) fn random<M: Module>(model: M, seed: u64) -> M {
-    model.map(&mut Weights { state: seed })
+    model.map(&mut Weights { state: seed, largest: 1.0, vectors: true })
 }
 
-/// Numbers in -1..1 from SplitMix64 (Steele et al. 2014): the device's own random numbers are one
+/// Sets all matrices of a model to random numbers up to `largest`, which depend on the seed only. Biases and norms stay.
+pub(crate) fn random_matrices<M: Module>(model: M, seed: u64, largest: f32) -> M {
+    model.map(&mut Weights { state: seed, largest, vectors: false })
+}
+
+/// Numbers from SplitMix64 (Steele et al. 2014): the device's own random numbers are one
 /// stream for all tests of a process.
 struct Weights {
     state: u64,
+    /// Largest magnitude.
+    largest: f32,
+    /// Whether vectors are set, too.
+    vectors: bool,
 }
 
 impl ModuleMapper for Weights {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if D == 1 && !self.vectors {
+            return param;
+        }
         param.map(|old| {
-            let values: Vec<f32> = (0..old.dims().iter().product()).map(|_| self.next()).collect();
+            let count = old.dims().iter().product();
+            let values: Vec<f32> = (0..count).map(|_| self.largest * self.next()).collect();
             Tensor::from_data(TensorData::new(values, old.dims().to_vec()), &old.device())
         })
     }

@@ -40,6 +40,7 @@ async function answer(request) {
   } catch (error) {
     const kept = await caches.match(request, { cacheName: PAGE, ignoreSearch: true, ignoreVary: true });
     if (kept) return kept;
+    if (request.url === new URL(LIST, self.location.href).href) return Response.json([]);
     throw error;
   }
 }

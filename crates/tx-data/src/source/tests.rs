@@ -174,10 +174,6 @@ pub(super) fn packings(name: &str, bytes: &[u8]) -> Vec<(&'static str, Vec<u8>)>
     ]
 }
 
-fn label_columns() -> Columns {
-    Columns { target_side: TargetSide::Label, ..Columns::default() }
-}
-
 #[test]
 fn every_format_in_every_packing_gives_the_same_pairs() {
     let folder = Folder::new();

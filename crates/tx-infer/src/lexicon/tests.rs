@@ -27,7 +27,7 @@ fn bundle() -> ModuleBundle {
     bundle_of(1)
 }
 
-/// The same with other weights.
+/// The same with weights of another seed. The tests need models that write other words without the lexicon.
 fn bundle_of(seed: u64) -> ModuleBundle {
     let text = "a b c d abc bca acb cab ab in Abba Caba Baab , . 1 2 A B C";
     let config =

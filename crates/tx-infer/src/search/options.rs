@@ -1,11 +1,13 @@
 //! Options of the search, and the combinations that are invalid.
 
 mod sampling;
+mod score;
 
 use serde::{Deserialize, Serialize};
 use tx_text::special::EOS;
 
 pub use sampling::{MAX_ROWS, Sampling};
+pub use score::LengthNorm;
 
 /// Options of the search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,20 +83,6 @@ pub struct SearchOptions {
     /// and unknown words. `None` selects [that of the bundle](crate::Bundle::alignment_layer). Guided
     /// alignment records its layer here, in the options of a bundle.
     pub attention_layer: Option<usize>,
-}
-
-/// Divisor of the log-probability of a hypothesis of `n` tokens, `<eos>` included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum LengthNorm {
-    /// 1: ranks hypotheses by probability.
-    None,
-    /// `n^α`: with α = 1, ranks hypotheses by the mean log-probability per token.
-    #[default]
-    Power,
-    /// `((5 + n) / 6)^α` (Wu et al. 2016, equation 14).
-    Wu,
 }
 
 /// Condition under which a sentence is done. At its length limit it is done in any case.
@@ -387,39 +375,6 @@ impl SearchOptions {
         self.min_len.max((source_tokens as f32 * self.min_len_ratio).ceil() as usize)
     }
 
-    /// Score of a hypothesis of `len` tokens, without the coverage penalty.
-    pub(super) fn score(&self, log_probability: f32, len: usize) -> f32 {
-        self.normalized(log_probability - self.word_penalty * len.max(1) as f32, len)
-    }
-
-    /// Returns an upper bound of the scores of hypotheses with this log-probability of `shortest` to `longest` tokens. The
-    /// length normalization is monotonic in the length, as the word penalty is, and neither more tokens nor coverage raise the
-    /// score.
-    pub(super) fn best_score(&self, log_probability: f32, shortest: usize, longest: usize) -> f32 {
-        let lengths = [shortest, longest];
-        let penalties = lengths.map(|len| self.word_penalty * len.max(1) as f32);
-        let penalized = log_probability - penalties[0].min(penalties[1]);
-        let [short, long] = lengths.map(|len| self.normalized(penalized, len));
-        short.max(long)
-    }
-
-    fn normalized(&self, log_probability: f32, len: usize) -> f32 {
-        let len = len.max(1) as f32;
-        match self.length_norm {
-            LengthNorm::None => log_probability,
-            LengthNorm::Power => log_probability / len.powf(self.length_penalty),
-            LengthNorm::Wu => log_probability / ((5.0 + len) / 6.0).powf(self.length_penalty),
-        }
-    }
-
-    /// Coverage penalty; `coverage` is the sum of the attention to each source token.
-    pub(super) fn coverage_score(&self, coverage: &[f32]) -> f32 {
-        // ln 0 would exclude a hypothesis.
-        const MIN: f32 = 1e-10;
-        let logs = coverage.iter().map(|attention| attention.clamp(MIN, 1.0).ln());
-        if self.coverage_penalty == 0.0 { 0.0 } else { self.coverage_penalty * logs.sum::<f32>() }
-    }
-
     /// Returns the number of hypotheses that a group of the beam keeps.
     pub(super) fn width(&self) -> usize {
         self.beam / self.groups
@@ -473,24 +428,6 @@ mod tests {
     fn the_minimum_length_is_the_larger_of_both() {
         let options = SearchOptions { min_len: 3, min_len_ratio: 0.5, ..SearchOptions::default() };
         assert_eq!([2, 6, 7].map(|source| options.min_len(source)), [3, 3, 4]);
-    }
-
-    /// ln p = -6 over 7 tokens:
-    ///
-    /// ```text
-    /// none          -6
-    /// 7^α           -6 / 1, -6 / 7
-    /// (12 / 6)^α    -6 / 1, -6 / 2, -6 / 4
-    /// ```
-    #[test]
-    fn scores_are_divided_by_the_length() {
-        let score = |length_norm, length_penalty| {
-            let options = SearchOptions { length_norm, length_penalty, ..SearchOptions::default() };
-            options.score(-6.0, 7)
-        };
-        assert_eq!(score(LengthNorm::None, 1.0), -6.0);
-        assert_eq!([0.0, 1.0].map(|alpha| score(LengthNorm::Power, alpha)), [-6.0, -6.0 / 7.0]);
-        assert_eq!([0.0, 1.0, 2.0].map(|alpha| score(LengthNorm::Wu, alpha)), [-6.0, -3.0, -1.5]);
     }
 
     #[test]

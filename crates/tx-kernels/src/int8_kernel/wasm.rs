@@ -62,17 +62,29 @@ fn multiply_rows<const R: usize, const V: usize>(
     index: usize,
     first: usize,
 ) {
-    let x: [&[u64]; R] = array::from_fn(|row| &x[row * panel.len()..][..panel.len()]);
+    let sums = sums_of_rows(panel, x, tile::<R, V>);
+    for (row, sums) in sums.iter().enumerate() {
+        product.finish(first + row, index, sums);
+    }
+}
+
+/// Sums of `R` rows in the columns of a panel, which `tile` computes for `V` vectors of four columns at a time. `X` are four
+/// inputs.
+#[inline(always)]
+pub(super) fn sums_of_rows<X, const R: usize, const V: usize>(
+    panel: &[[u8; 4 * PANEL]],
+    x: &[X],
+    tile: impl Fn(&[[u8; 4 * PANEL]], usize, [&[X]; R]) -> [[[i32; 4]; V]; R],
+) -> [[i32; PANEL]; R] {
+    let x: [&[X]; R] = array::from_fn(|row| &x[row * panel.len()..][..panel.len()]);
     let mut sums = [[0; PANEL]; R];
     for part in 0..PANEL / (4 * V) {
-        let found = tile::<R, V>(panel, 16 * V * part, x);
+        let found = tile(panel, 16 * V * part, x);
         for row in 0..R {
             sums[row][4 * V * part..][..4 * V].copy_from_slice(found[row].as_flattened());
         }
     }
-    for (row, sums) in sums.iter().enumerate() {
-        product.finish(first + row, index, sums);
-    }
+    sums
 }
 
 /// Sums of products of `R` rows with the columns whose weights begin at byte `start` of each group of

@@ -18,7 +18,7 @@ use std::{
 
 use super::{
     Product,
-    wasm::{elements, vector},
+    wasm::{elements, sums_of_rows, vector},
 };
 use crate::{layout::PANEL, quantized_rows::ZERO};
 
@@ -85,14 +85,7 @@ impl RelaxedDot {
         index: usize,
         first: usize,
     ) {
-        let x: [&[u32]; R] = array::from_fn(|row| &x[row * panel.len()..][..panel.len()]);
-        let mut sums = [[0; PANEL]; R];
-        for part in 0..PANEL / (4 * V) {
-            let found = tile::<R, V>(panel, 16 * V * part, x);
-            for row in 0..R {
-                sums[row][4 * V * part..][..4 * V].copy_from_slice(found[row].as_flattened());
-            }
-        }
+        let sums = sums_of_rows(panel, x, tile::<R, V>);
         for (row, mut sums) in sums.into_iter().enumerate() {
             if matches!(self.0, Inputs::Unsigned) {
                 let offsets = &product.offsets[index * PANEL..][..PANEL];

@@ -2,6 +2,10 @@
 
 use super::*;
 
+pub(super) fn label_columns() -> Columns {
+    Columns { target_side: TargetSide::Label, ..Columns::default() }
+}
+
 /// Labels of the four rows with a label in `labeled.parquet`, and that of the row without.
 fn labels_of(column: &str) -> Vec<String> {
     let columns = Columns { target: Some(column.into()), ..label_columns() };

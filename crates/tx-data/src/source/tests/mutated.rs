@@ -94,7 +94,7 @@ impl Content {
             Self::Sentences if seed.is_multiple_of(2) => languages("en", "it"),
             Self::Sentences => languages("en", "de"),
             Self::Labels(column) => {
-                let columns = Columns { target: Some(column.into()), ..label_columns() };
+                let columns = Columns { target: Some(column.into()), ..labels::label_columns() };
                 ReadOptions { columns, ..ReadOptions::default() }
             }
         }

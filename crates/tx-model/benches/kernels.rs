@@ -15,7 +15,8 @@ use burn::tensor::{Device, Distribution, Int, Tensor};
 use tx_model::{
     Activation, ProductPrecision,
     kernels::{
-        self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, HashedMask, composed,
+        self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, HashedMask,
+        LinearWeights, Norm, composed,
     },
 };
 
@@ -67,11 +68,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         precision,
     };
 
+    let layer = || LinearWeights { w: w.clone(), b: Some(bias.clone()) };
+    let norm = || Norm { gamma: gamma.clone(), beta: Some(beta.clone()), epsilon: 1e-5 };
+
     writeln!(stdout(), "{:<14} {:>10} {:>10} {:>7}", "", "kernel", "composed", "ratio")?;
     compare(
         "linear",
-        Box::new(|| kernels::linear(x.clone(), w.clone(), Some(bias.clone()), precision).sum()),
-        Box::new(|| composed::linear(x.clone(), w.clone(), Some(bias.clone())).sum()),
+        Box::new(|| kernels::linear(x.clone(), layer(), precision).sum()),
+        Box::new(|| composed::linear(x.clone(), layer()).sum()),
     )?;
     compare(
         "attention",
@@ -80,8 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     compare(
         "layer norm",
-        Box::new(|| kernels::layer_norm(x.clone(), gamma.clone(), Some(beta.clone()), 1e-5).sum()),
-        Box::new(|| composed::layer_norm(x.clone(), gamma.clone(), Some(beta.clone()), 1e-5).sum()),
+        Box::new(|| kernels::layer_norm(x.clone(), norm()).sum()),
+        Box::new(|| composed::layer_norm(x.clone(), norm()).sum()),
     )?;
     compare(
         "recurrence",

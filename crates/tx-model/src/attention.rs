@@ -14,8 +14,8 @@ use burn::{
 use crate::{
     config::{ModelConfig, Positions},
     dropout::Dropout,
-    init::{self, project},
-    kernels::{self, AttentionInput},
+    init::{self, project, weights},
+    kernels::{self, AttentionInput, LinearOutput},
     position::PositionTables,
     position_formulas::RELATIVE_DISTANCES,
     product_precision::ProductPrecision,
@@ -34,7 +34,7 @@ pub struct KeysValues {
 #[derive(Debug, Clone)]
 pub struct AttentionOutput {
     /// Mixed values after the output projection, `[B, Q, M]`.
-    pub context: Tensor<3>,
+    pub context: LinearOutput,
     /// Attention weights before dropout, `[B, H, Q, K]`, if requested.
     pub weights: Option<Tensor<4>>,
 }
@@ -107,38 +107,65 @@ impl MultiHeadAttention {
     /// - `memory_bkm`: `[B, K, M]`, at the positions of `tables`
     /// - returns keys and values, `[B, H, K, D]` each
     pub fn keys_values(&self, memory_bkm: Tensor<3>, tables: &PositionTables) -> KeysValues {
-        let keys = self.split_heads(project(&self.key, memory_bkm.clone(), self.precision));
-        let values = self.split_heads(project(&self.value, memory_bkm, self.precision));
+        let layers = [&self.key, &self.value].map(weights);
+        let both = kernels::two_linear(memory_bkm, layers, self.precision);
+        let [keys, values] = both.map(|x| self.split_heads(x));
         KeysValues { keys: tables.rotate(keys), values }
     }
 
-    /// Computes the attention of each token of `x_bqm` to `memory`.
+    /// Projects tokens to queries for another sequence.
     ///
     /// # Shapes
     ///
-    /// - `x_bqm`: `[B, Q, M]`, at the positions of `tables`
+    /// - `x_bqm`: `[B, Q, M]`
+    /// - returns `[B, H, Q, D]`
+    pub fn queries(&self, x_bqm: Tensor<3>) -> Tensor<4> {
+        self.split_heads(project(&self.query, x_bqm, self.precision))
+    }
+
+    /// Projects tokens to queries, and to keys and values for the same sequence.
+    ///
+    /// # Shapes
+    ///
+    /// - `x_blm`: `[B, L, M]`, at the positions of `tables`
+    /// - returns queries, keys and values, `[B, H, L, D]` each
+    pub fn queries_keys_values(
+        &self,
+        x_blm: Tensor<3>,
+        tables: &PositionTables,
+    ) -> (Tensor<4>, KeysValues) {
+        let layers = [&self.query, &self.key, &self.value].map(weights);
+        let all = kernels::three_linear(x_blm, layers, self.precision);
+        let [queries, keys, values] = all.map(|x| self.split_heads(x));
+        (tables.rotate(queries), KeysValues { keys: tables.rotate(keys), values })
+    }
+
+    /// Computes the attention of each query to `memory`.
+    ///
+    /// # Shapes
+    ///
+    /// - `queries`: `[B, H, Q, D]`, at the positions of `tables`
     /// - `blocked`: broadcasts to `[B, H, Q, K]`; `true` = must not be attended to
     /// - `need_weights`: also return the attention weights
     pub fn forward(
         &self,
-        x_bqm: Tensor<3>,
+        queries: Tensor<4>,
         memory: &KeysValues,
         blocked: Option<Tensor<4, Bool>>,
         tables: &PositionTables,
         need_weights: bool,
     ) -> AttentionOutput {
-        let [_, n_queries, _] = x_bqm.dims();
+        let [_, _, n_queries, _] = queries.dims();
         let KeysValues { keys, values } = memory.clone();
 
         let precision = self.precision;
-        let dropout = self.dropout.sample(&x_bqm.device());
-        let queries = project(&self.query, x_bqm, precision);
-        let queries = tables.rotate(self.split_heads(queries));
+        let dropout = self.dropout.sample(&queries.device());
         let learned = self.relative.as_ref().map(Param::val);
         let bias = tables.bias(learned, n_queries);
         let input = AttentionInput { queries, keys, values, bias, blocked, dropout, precision };
-        let (mixed_bqm, weights) = kernels::attention(input, need_weights);
-        AttentionOutput { context: project(&self.output, mixed_bqm, precision), weights }
+        let (mixed_bqm, maps) = kernels::attention(input, need_weights);
+        let context = kernels::linear_before_bias(mixed_bqm, weights(&self.output), precision);
+        AttentionOutput { context, weights: maps }
     }
 
     /// Splits the features into heads: `[B, L, M]` → `[B, H, L, D]`.
@@ -187,7 +214,8 @@ mod tests {
         let weights = |x: Tensor<3>, offset| {
             let [_, len, _] = x.dims();
             let tables = PositionTables::new(Positions::Relative, [1, 2], offset, len, &x);
-            attention.forward(x, &memory, None, &tables, true).weights.unwrap()
+            let queries = attention.queries(x);
+            attention.forward(queries, &memory, None, &tables, true).weights.unwrap()
         };
         let all = weights(x.clone(), 0);
         let third = 1.0_f32 / 3.0;
@@ -216,7 +244,8 @@ mod tests {
         for offset in 0..3 {
             let part = x.clone().slice([0..1, offset..3]);
             let tables = PositionTables::new(Positions::Alibi, [2, 1], offset, 3 - offset, &x);
-            let weights = attention.forward(part, &memory, None, &tables, true).weights.unwrap();
+            let queries = attention.queries(part);
+            let weights = attention.forward(queries, &memory, None, &tables, true).weights.unwrap();
             let weights: Vec<f32> = weights.into_data().try_to_vec().unwrap();
             let expected = [16.0_f32, 256.0].into_iter().flat_map(|divisor| {
                 (offset..3).flat_map(move |query| {

@@ -111,12 +111,13 @@ impl DecoderLayer {
             (&self.self_attention, &self.self_attention_residual)
         {
             let y = residual.enter(x.clone());
-            let newest = attention.keys_values(y.clone(), tables);
+            let (queries, newest) = attention.queries_keys_values(y, tables);
             let keys_values = match cache.as_deref_mut() {
                 Some(cache) => cache.push(newest),
                 None => newest,
             };
-            let found = attention.forward(y, &keys_values, self_blocked, tables, need_self_weights);
+            let found =
+                attention.forward(queries, &keys_values, self_blocked, tables, need_self_weights);
             self_weights = found.weights;
             x = residual.leave(x, found.context);
         }
@@ -127,8 +128,9 @@ impl DecoderLayer {
 
         let y = self.cross_attention_residual.enter(x.clone());
         let (cross_blocked, none) = (Some(cross_blocked), &PositionTables::None);
+        let queries = self.cross_attention.queries(y);
         let attention =
-            self.cross_attention.forward(y, cross, cross_blocked, none, need_cross_weights);
+            self.cross_attention.forward(queries, cross, cross_blocked, none, need_cross_weights);
         let cross_weights = attention.weights;
         let x = self.cross_attention_residual.leave(x, attention.context);
 

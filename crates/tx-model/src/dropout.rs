@@ -5,15 +5,18 @@ use burn::{
     tensor::{Device, Distribution, Int, Tensor},
 };
 
-use crate::kernels::{self, DropoutMask, HashedMask};
+use crate::{
+    kernels::{self, DropoutMask, HashedMask},
+    random::next_key,
+};
 
 /// Sets a fraction of the activations to 0 in training, and scales the others by `1 / (1 - rate)`.
 ///
 /// Burn's own `Dropout` samples each element from one locked generator, which on a CPU takes as
-/// long as a matrix product. On the CPU backends only two random numbers are sampled here, and a
-/// hash of them and the position decides whether to drop each element. Other devices use their own
-/// random numbers, which are not read back, because that waits for all queued work of the device. In
-/// both cases the result depends only on the device's seed.
+/// long as a matrix product. Here only a key is sampled, and a hash of it and the position decides
+/// whether to drop each element. On the CPU backends the key comes from the device's generator. On other
+/// devices it comes from a generator of the thread, because reading a number back would wait for all queued
+/// work of the device. In both cases the result depends only on the seed of [`seed`](crate::random::seed).
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,
@@ -35,7 +38,7 @@ impl Dropout {
         }
         let device = device.clone().inner();
         if !is_cpu(&device) {
-            return DropoutMask::OnDevice { rate: self.rate };
+            return DropoutMask::OnDevice { key: next_key(), rate: self.rate };
         }
         let halves = Tensor::<1, Int>::random([2], Distribution::Uniform(0.0, 2e9), &device);
         let key = halves.into_data().iter::<i64>().fold(0, |key, half| key << 32 ^ half as u64);
@@ -100,14 +103,17 @@ impl LayerDrop {
         Self { training: Param::from_bool(true), rate }
     }
 
-    /// Returns `true` if the next layer is skipped; never outside training. Reads a random number of the
-    /// device back, which a GPU computes after all queued work.
+    /// Returns `true` if the next layer is skipped; never outside training.
     pub(crate) fn skips(&self, device: &Device) -> bool {
         if !self.training.is_enabled() || !device.is_autodiff() || self.rate == 0.0 {
             return false;
         }
+        let device = device.clone().inner();
+        if !is_cpu(&device) {
+            return (next_key() as f64) < self.rate * 2.0_f64.powi(64);
+        }
         let uniform = Distribution::Uniform(0.0, 1.0);
-        let number = Tensor::<1>::random([1], uniform, &device.clone().inner());
+        let number = Tensor::<1>::random([1], uniform, &device);
         number.into_data().iter::<f64>().next().is_some_and(|number| number < self.rate)
     }
 }

@@ -9,7 +9,9 @@ use crate::{
     config::{ModelConfig, Side},
     dropout::{Dropout, TokenCutoff},
     init,
-    kernels::{self, CrossEntropy, CrossEntropyConfig, EmbeddingInput, LinearInput, Targets},
+    kernels::{
+        self, CrossEntropy, CrossEntropyConfig, EmbeddingInput, LinearInput, LinearWeights, Targets,
+    },
     position::PositionalEncoding,
     product_precision::ProductPrecision,
 };
@@ -136,8 +138,8 @@ impl OutputProjection {
     /// - `table`: returns the `[vocabulary, d_model]` table of tied weights
     /// - returns the logits `[B, T, vocabulary]`
     pub(crate) fn forward(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> Tensor<3> {
-        let bias = self.bias.as_ref().map(Param::val);
-        kernels::linear(x, self.matrix(table), bias, self.precision)
+        let LinearInput { x, weights, precision } = self.layer(x, table);
+        kernels::linear(x, weights, precision)
     }
 
     /// Computes the loss of the scores of all tokens.
@@ -176,8 +178,7 @@ impl OutputProjection {
     fn layer(&self, x: Tensor<3>, table: impl FnOnce() -> Tensor<2>) -> LinearInput {
         LinearInput {
             x,
-            w: self.matrix(table),
-            b: self.bias.as_ref().map(Param::val),
+            weights: LinearWeights { w: self.matrix(table), b: self.bias.as_ref().map(Param::val) },
             precision: self.precision,
         }
     }

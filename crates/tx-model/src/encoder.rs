@@ -59,12 +59,13 @@ impl EncoderLayer {
         need_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let y = self.self_attention_residual.enter(x.clone());
-        let newest = self.self_attention.keys_values(y.clone(), tables);
+        let (queries, newest) = self.self_attention.queries_keys_values(y, tables);
         let memory = match past {
             Some(past) => past.push(newest),
             None => newest,
         };
-        let attention = self.self_attention.forward(y, &memory, blocked, tables, need_weights);
+        let attention =
+            self.self_attention.forward(queries, &memory, blocked, tables, need_weights);
         let x = self.self_attention_residual.leave(x, attention.context);
 
         let y = self.feed_forward_residual.enter(x.clone());

@@ -9,8 +9,8 @@ use burn::{
 use crate::{
     config::{Activation, ModelConfig},
     dropout::Dropout,
-    init::{self, project},
-    kernels::{self, DropoutMask, FeedForwardWeights},
+    init::{self, weights},
+    kernels::{self, DropoutMask, LinearOutput},
     product_precision::ProductPrecision,
 };
 
@@ -57,27 +57,18 @@ impl FeedForward {
     ///
     /// - `x`: `[B, L, d_model]`
     /// - returns `[B, L, d_model]`
-    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+    pub fn forward(&self, x: Tensor<3>) -> LinearOutput {
         let mask = self.dropout.sample(&x.device());
+        let [inner, outer] = [&self.inner, &self.outer].map(weights);
         let Some(gate) = &self.gate else {
-            let weights = FeedForwardWeights {
-                inner: self.inner.weight.val(),
-                outer: self.outer.weight.val(),
-                biases: biases([&self.inner, &self.outer]),
-            };
-            return kernels::feed_forward(x, weights, self.activation, mask, self.precision);
+            let layers = [inner, outer];
+            return kernels::feed_forward(x, layers, self.activation, mask, self.precision);
         };
-        let inner = project(&self.inner, x.clone(), self.precision);
-        let gate = project(gate, x, self.precision);
+        let [inner, gate] = kernels::two_linear(x, [inner, weights(gate)], self.precision);
         let gate = kernels::activation(gate, self.activation, DropoutMask::KeepAll);
-        project(&self.outer, kernels::dropout(gate * inner, mask), self.precision)
+        let x = kernels::dropout(gate * inner, mask);
+        kernels::linear_before_bias(x, outer, self.precision)
     }
-}
-
-/// Returns the biases of both layers, which have both or none.
-fn biases([inner, outer]: [&Linear; 2]) -> Option<[Tensor<1>; 2]> {
-    let (inner, outer) = inner.bias.as_ref().zip(outer.bias.as_ref())?;
-    Some([inner.val(), outer.val()])
 }
 
 #[cfg(test)]
@@ -108,7 +99,7 @@ mod tests {
             if let Some(gate) = &mut block.gate {
                 gate.weight = Param::from_data([[0.5, 0.5]], &device);
             }
-            let y = block.forward(Tensor::from_data([[[2.0]]], &device));
+            let y = block.forward(Tensor::from_data([[[2.0]]], &device)).sum();
             let expected = TensorData::from([[[expected as f32]]]);
             y.into_data().assert_approx_eq::<f32>(&expected, Tolerance::absolute(1e-5));
         }

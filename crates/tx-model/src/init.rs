@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{EmbeddingInit, Init, ModelConfig},
-    kernels,
+    kernels::{self, LinearWeights},
     product_precision::ProductPrecision,
 };
 
@@ -52,7 +52,12 @@ pub(crate) fn embedding(config: &ModelConfig, vocabulary: usize, device: &Device
 
 /// Applies a linear layer: `x W + b`, in training with products of `precision`.
 pub(crate) fn project(layer: &Linear, x: Tensor<3>, precision: ProductPrecision) -> Tensor<3> {
-    kernels::linear(x, layer.weight.val(), layer.bias.as_ref().map(Param::val), precision)
+    kernels::linear(x, weights(layer), precision)
+}
+
+/// Returns the weights of a linear layer.
+pub(crate) fn weights(layer: &Linear) -> LinearWeights {
+    LinearWeights { w: layer.weight.val(), b: layer.bias.as_ref().map(Param::val) }
 }
 
 /// Initializes all weights of `module` in the order of its fields, so that they depend only on the

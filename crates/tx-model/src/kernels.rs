@@ -73,7 +73,7 @@ use burn::tensor::{Bool, Int, Tensor};
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::tensor::{DType, IntDType};
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-use cube::extension::CubeKernels;
+use cube::{dropout::KeyedMask, extension::CubeKernels};
 #[cfg(feature = "flex")]
 use extension::{Kernels, UpdateKernel};
 #[cfg(any(feature = "flex", feature = "cubecl"))]
@@ -95,8 +95,11 @@ pub enum DropoutMask {
     KeepAll,
     /// Elements chosen by a hash of their position.
     Hashed(HashedMask),
-    /// Elements chosen by the device's random numbers.
+    /// Elements chosen by the device: by another hash in fused kernels, and otherwise by Burn's random
+    /// numbers.
     OnDevice {
+        /// Key of the hash.
+        key: u64,
         /// Probability of an element, in `0.0..1.0`.
         rate: f64,
     },
@@ -114,12 +117,12 @@ impl DropoutMask {
 
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
 impl DropoutMask {
-    /// Returns the rate of a mask of the device's random numbers, in `Some`; `Some(None)` without
-    /// dropout, and `None` for another mask.
-    fn on_device(self) -> Option<Option<f64>> {
+    /// Returns the mask of the kernels in `Some`; `Some(None)` without dropout, and `None` for another
+    /// mask.
+    fn on_device(self) -> Option<Option<KeyedMask>> {
         match self {
             Self::KeepAll => Some(None),
-            Self::OnDevice { rate } => Some(Some(rate)),
+            Self::OnDevice { key, rate } => Some(Some(KeyedMask::new(key, rate))),
             Self::Hashed(_) => None,
         }
     }
@@ -138,19 +141,24 @@ fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
 
+/// Weights of a linear layer.
+#[derive(Debug, Clone)]
+pub struct LinearWeights {
+    /// `[d_in, d_out]`
+    pub w: Tensor<2>,
+    /// `[d_out]`
+    pub b: Option<Tensor<1>>,
+}
+
 /// Linear layer: `x w + b`. Devices without fused kernels compute in the dtype of `x`, whatever the
 /// `precision`.
 ///
 /// # Shapes
 ///
-/// - `x`: `[B, L, d_in]`; `w`: `[d_in, d_out]`; `b`: `[d_out]`
+/// - `x`: `[B, L, d_in]`
 /// - returns `[B, L, d_out]`
-pub fn linear(
-    x: Tensor<3>,
-    w: Tensor<2>,
-    b: Option<Tensor<1>>,
-    precision: ProductPrecision,
-) -> Tensor<3> {
+pub fn linear(x: Tensor<3>, weights: LinearWeights, precision: ProductPrecision) -> Tensor<3> {
+    let LinearWeights { w, b } = weights;
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
         let b = OptionalTensor::from_tensor(b);
@@ -159,12 +167,82 @@ pub fn linear(
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
     if cube::is_cube_f32(&x) {
-        let b = OptionalTensor::from_tensor(b);
-        let y = Dispatch::linear_on_cube(x.into_dispatch(), w.into_dispatch(), b);
-        return Tensor::from_dispatch(y);
+        let layer = cube::layer(LinearWeights { w, b });
+        return Tensor::from_dispatch(Dispatch::linear_on_cube(x.into_dispatch(), layer));
     }
     let _ = precision;
-    composed::linear(x, w, b)
+    composed::linear(x, LinearWeights { w, b })
+}
+
+/// Two linear layers of the same input; see [`linear`]. On CubeCL devices they are one product if their
+/// weights have the same shape and are views of a vector. If the loss depends on one output, it must depend
+/// on both.
+pub fn two_linear(
+    x: Tensor<3>,
+    layers: [LinearWeights; 2],
+    precision: ProductPrecision,
+) -> [Tensor<3>; 2] {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let [first, second] = layers.map(cube::layer);
+        let (first, second) = Dispatch::two_linear_on_cube(x.into_dispatch(), first, second);
+        return [first, second].map(Tensor::from_dispatch);
+    }
+    layers.map(|weights| linear(x.clone(), weights, precision))
+}
+
+/// Three linear layers of the same input; see [`two_linear`].
+pub fn three_linear(
+    x: Tensor<3>,
+    layers: [LinearWeights; 3],
+    precision: ProductPrecision,
+) -> [Tensor<3>; 3] {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let [first, second, third] = layers.map(cube::layer);
+        let x = x.into_dispatch();
+        let (first, second, third) = Dispatch::three_linear_on_cube(x, first, second, third);
+        return [first, second, third].map(Tensor::from_dispatch);
+    }
+    layers.map(|weights| linear(x.clone(), weights, precision))
+}
+
+/// Linear layer whose bias the next kernel adds, if the device has such kernels; see [`linear`].
+pub fn linear_before_bias(
+    x: Tensor<3>,
+    weights: LinearWeights,
+    precision: ProductPrecision,
+) -> LinearOutput {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let LinearWeights { w, b: bias } = weights;
+        let product = linear(x, LinearWeights { w, b: None }, precision);
+        return LinearOutput { product, bias };
+    }
+    linear(x, weights, precision).into()
+}
+
+/// Output of a linear layer: the sum of a product and of a bias that may have been added already.
+#[derive(Debug, Clone)]
+pub struct LinearOutput {
+    product: Tensor<3>,
+    bias: Option<Tensor<1>>,
+}
+
+impl LinearOutput {
+    /// Adds the bias.
+    pub fn sum(self) -> Tensor<3> {
+        match self.bias {
+            Some(bias) => self.product + bias.unsqueeze(),
+            None => self.product,
+        }
+    }
+}
+
+impl From<Tensor<3>> for LinearOutput {
+    fn from(product: Tensor<3>) -> Self {
+        Self { product, bias: None }
+    }
 }
 
 /// Arguments of [`attention()`].
@@ -204,16 +282,27 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
         return (Tensor::from_dispatch(mixed), None);
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    if let (true, None, false, Some(rate)) =
+    if let (true, None, false, Some(mask)) =
         (cube::takes_attention(&input), &input.bias, need_weights, input.dropout.on_device())
     {
         let AttentionInput { queries, keys, values, blocked, .. } = input;
         let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
         let blocked = OptionalMask::from_tensor(blocked);
-        let mixed = Dispatch::attention_on_cube(q, k, v, blocked, rate);
+        let mixed = Dispatch::attention_on_cube(q, k, v, blocked, mask);
         return (Tensor::from_dispatch(mixed), None);
     }
     composed::attention(input, need_weights)
+}
+
+/// Weights of a norm.
+#[derive(Debug, Clone)]
+pub struct Norm {
+    /// Scale, `[width]`.
+    pub gamma: Tensor<1>,
+    /// Shift, `[width]`; `None` in RMSNorm.
+    pub beta: Option<Tensor<1>>,
+    /// Added to the variance, or to the mean of the squares.
+    pub epsilon: f64,
 }
 
 /// Layer normalization: `(x - mean) / √(variance + epsilon) · γ + β` for each token. Without `β`,
@@ -221,28 +310,22 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
 ///
 /// # Shapes
 ///
-/// - `x`: `[B, L, width]`; `gamma` and `beta`: `[width]`
+/// - `x`: `[B, L, width]`
 /// - returns `[B, L, width]`
-pub fn layer_norm(
-    x: Tensor<3>,
-    gamma: Tensor<1>,
-    beta: Option<Tensor<1>>,
-    epsilon: f64,
-) -> Tensor<3> {
+pub fn layer_norm(x: Tensor<3>, norm: Norm) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
+        let Norm { gamma, beta, epsilon } = norm;
         let beta = OptionalTensor::from_tensor(beta);
         let (x, gamma) = (x.into_dispatch(), gamma.into_dispatch());
         return Tensor::from_dispatch(Dispatch::layer_norm_kernel(x, gamma, beta, epsilon as f32));
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
     if cube::is_cube_f32(&x) {
-        let beta = OptionalTensor::from_tensor(beta);
-        let (x, gamma) = (x.into_dispatch(), gamma.into_dispatch());
-        let y = Dispatch::layer_norm_on_cube(x, gamma, beta, epsilon as f32);
+        let y = Dispatch::layer_norm_on_cube(x.into_dispatch(), norm.into());
         return Tensor::from_dispatch(y);
     }
-    composed::layer_norm(x, gamma, beta, epsilon)
+    composed::layer_norm(x, norm)
 }
 
 /// Gated recurrence: `s_t = f_t s_{t-1} + (1 - f_t) x_t` with `f = σ(gates)` and `s_{-1} = 0`.
@@ -266,18 +349,44 @@ pub fn recurrence(x: Tensor<3>, gates: Tensor<3>) -> Tensor<3> {
 ///
 /// - `x` and `y`: `[B, L, width]`
 /// - returns `[B, L, width]`
-pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
+pub fn residual(x: Tensor<3>, y: impl Into<LinearOutput>, mask: DropoutMask) -> Tensor<3> {
+    let y = y.into();
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, Some(mask)) = (cube::is_cube_f32(&x), mask.on_device()) {
+        let bias = OptionalTensor::from_tensor(y.bias);
+        let (x, y) = (x.into_dispatch(), y.product.into_dispatch());
+        return Tensor::from_dispatch(Dispatch::residual_on_cube(x, y, bias, mask));
+    }
+    let y = y.sum();
     #[cfg(feature = "flex")]
     if let (true, DropoutMask::Hashed(mask)) = (is_flex_f32(&x), mask) {
         let (x, y) = (x.into_dispatch(), y.into_dispatch());
         return Tensor::from_dispatch(Dispatch::residual_kernel(x, y, mask));
     }
-    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    if let (true, DropoutMask::OnDevice { rate }) = (cube::is_cube_f32(&x), mask) {
-        let (x, y) = (x.into_dispatch(), y.into_dispatch());
-        return Tensor::from_dispatch(Dispatch::residual_on_cube(x, y, rate));
-    }
     composed::residual(x, y, mask)
+}
+
+/// Norm of a residual sum: `norm(x + dropout(y))`.
+///
+/// # Shapes
+///
+/// - `x` and `y`: `[B, L, width]`
+/// - returns `[B, L, width]`
+pub fn residual_norm(
+    x: Tensor<3>,
+    y: impl Into<LinearOutput>,
+    mask: DropoutMask,
+    norm: Norm,
+) -> Tensor<3> {
+    let y = y.into();
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, Some(mask)) = (cube::is_cube_f32(&x), mask.on_device()) {
+        let bias = OptionalTensor::from_tensor(y.bias);
+        let (x, y) = (x.into_dispatch(), y.product.into_dispatch());
+        let y = Dispatch::residual_norm_on_cube(x, y, bias, mask, norm.into());
+        return Tensor::from_dispatch(y);
+    }
+    layer_norm(residual(x, y, mask), norm)
 }
 
 /// Activation function with dropout: `dropout(f(x))`. [`Activation::Gated`] applies swish, as to
@@ -287,33 +396,28 @@ pub fn residual(x: Tensor<3>, y: Tensor<3>, mask: DropoutMask) -> Tensor<3> {
 ///
 /// - `x`: `[B, L, width]`
 /// - returns `[B, L, width]`
-pub fn activation(x: Tensor<3>, activation: Activation, mask: DropoutMask) -> Tensor<3> {
+pub fn activation(
+    x: impl Into<LinearOutput>,
+    activation: Activation,
+    mask: DropoutMask,
+) -> Tensor<3> {
+    let x = x.into();
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, Some(mask)) = (cube::is_cube_f32(&x.product), mask.on_device()) {
+        let (x, bias) = (x.product.into_dispatch(), OptionalTensor::from_tensor(x.bias));
+        return Tensor::from_dispatch(Dispatch::activation_on_cube(x, bias, activation, mask));
+    }
+    let x = x.sum();
     #[cfg(feature = "flex")]
     if is_flex_f32(&x) {
         let x = Dispatch::activation_kernel(x.into_dispatch(), activation, mask.hashed());
         return Tensor::from_dispatch(x);
     }
-    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    if let (true, Some(rate)) = (cube::is_cube_f32(&x), mask.on_device()) {
-        let y = Dispatch::activation_on_cube(x.into_dispatch(), activation, rate);
-        return Tensor::from_dispatch(y);
-    }
     composed::activation(x, activation, mask)
 }
 
-/// Weights of a feed-forward network.
-#[derive(Debug, Clone)]
-pub struct FeedForwardWeights {
-    /// `W_1`, `[d_model, d_ff]`
-    pub inner: Tensor<2>,
-    /// `W_2`, `[d_ff, d_model]`
-    pub outer: Tensor<2>,
-    /// `b_1`, `[d_ff]`, and `b_2`, `[d_model]`
-    pub biases: Option<[Tensor<1>; 2]>,
-}
-
-/// Feed-forward network without gate: `dropout(f(x W_1 + b_1)) W_2 + b_2` (section 3.3). In training
-/// with relu and [`ProductPrecision::Bf16`], it is one kernel.
+/// Feed-forward network without gate: `dropout(f(x W_1 + b_1)) W_2 + b_2` (section 3.3), of layers that
+/// have both a bias or none. In training with relu and [`ProductPrecision::Bf16`], it is one kernel.
 ///
 /// # Shapes
 ///
@@ -321,23 +425,21 @@ pub struct FeedForwardWeights {
 /// - returns `[B, L, d_model]`
 pub fn feed_forward(
     x: Tensor<3>,
-    weights: FeedForwardWeights,
+    [inner, outer]: [LinearWeights; 2],
     function: Activation,
     mask: DropoutMask,
     precision: ProductPrecision,
-) -> Tensor<3> {
-    let FeedForwardWeights { inner, outer, biases } = weights;
-    let (inner_bias, outer_bias) = biases.map(|[inner, outer]| (inner, outer)).unzip();
+) -> LinearOutput {
     #[cfg(all(feature = "flex", feature = "autodiff"))]
     if is_flex_f32(&x) && precision == ProductPrecision::Bf16 && function == Activation::Relu {
-        let [inner_bias, outer_bias] = [inner_bias, outer_bias].map(OptionalTensor::from_tensor);
-        let [inner, outer] = [inner, outer].map(Tensor::into_dispatch);
+        let [inner_bias, outer_bias] = [inner.b, outer.b].map(OptionalTensor::from_tensor);
+        let [inner, outer] = [inner.w, outer.w].map(Tensor::into_dispatch);
         let (x, mask) = (x.into_dispatch(), mask.hashed());
         let y = Dispatch::feed_forward_kernel(x, inner, inner_bias, outer, outer_bias, mask);
-        return Tensor::from_dispatch(y);
+        return Tensor::<3>::from_dispatch(y).into();
     }
-    let x = activation(linear(x, inner, inner_bias, precision), function, mask);
-    linear(x, outer, outer_bias, precision)
+    let x = activation(linear_before_bias(x, inner, precision), function, mask);
+    linear_before_bias(x, outer, precision)
 }
 
 /// Dropout: sets the elements of `mask` to 0 and scales the others by `1 / (1 - rate)`.
@@ -351,8 +453,8 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
         return Tensor::from_dispatch(Dispatch::dropout_kernel(x.into_dispatch(), mask));
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    if let (true, DropoutMask::OnDevice { rate }) = (cube::is_cube_f32(&x), mask) {
-        return Tensor::from_dispatch(Dispatch::dropout_on_cube(x.into_dispatch(), rate));
+    if let (true, Some(Some(mask))) = (cube::is_cube_f32(&x), mask.on_device()) {
+        return Tensor::from_dispatch(Dispatch::dropout_on_cube(x.into_dispatch(), mask));
     }
     composed::dropout(x, mask)
 }
@@ -387,6 +489,14 @@ pub fn embedding(input: EmbeddingInput) -> Tensor<3> {
         let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
         let positions = OptionalTensor::from_tensor(positions);
         return Tensor::from_dispatch(Dispatch::embedding_kernel(table, ids, positions, options));
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if let (true, Some(mask)) = (cube::is_cube_f32(&input.table), input.dropout.on_device()) {
+        let EmbeddingInput { table, ids, positions, scale, zero_first, .. } = input;
+        let options = cube::embedding::Options { scale, zero_first, mask };
+        let (table, ids) = (table.into_dispatch(), in_32_bits(ids).into_dispatch());
+        let positions = OptionalTensor::from_tensor(positions);
+        return Tensor::from_dispatch(Dispatch::embedding_on_cube(table, ids, positions, options));
     }
     let mask = input.dropout;
     let x = composed::embedding(EmbeddingInput { dropout: DropoutMask::KeepAll, ..input });

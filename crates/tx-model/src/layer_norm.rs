@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Normalization},
-    kernels,
+    kernels::{self, Norm},
 };
 
 /// Normalization of each token to mean 0 and variance 1, followed by a scale and a shift; without a
@@ -44,7 +44,12 @@ impl LayerNorm {
     /// - `x`: `[B, L, d_model]`
     /// - returns `[B, L, d_model]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        kernels::layer_norm(x, self.weights())
+    }
+
+    /// Returns the weights.
+    pub(crate) fn weights(&self) -> Norm {
         let beta = self.beta.as_ref().map(Param::val);
-        kernels::layer_norm(x, self.gamma.val(), beta, self.epsilon)
+        Norm { gamma: self.gamma.val(), beta, epsilon: self.epsilon }
     }
 }

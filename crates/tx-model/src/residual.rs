@@ -8,7 +8,7 @@ use burn::{
 use crate::{
     config::{ModelConfig, NormPlacement},
     dropout::Dropout,
-    kernels,
+    kernels::{self, LinearOutput},
     layer_norm::LayerNorm,
 };
 
@@ -48,14 +48,16 @@ impl Residual {
     ///
     /// - `x` and `y`: `[B, L, d_model]`
     /// - returns `[B, L, d_model]`
-    pub fn leave(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
+    pub fn leave(&self, x: Tensor<3>, y: impl Into<LinearOutput>) -> Tensor<3> {
         let mask = self.dropout.sample(&x.device());
         match self.placement {
             NormPlacement::Pre => kernels::residual(x, y, mask),
             NormPlacement::Post | NormPlacement::PostFinal => {
-                self.norm.forward(kernels::residual(x, y, mask))
+                kernels::residual_norm(x, y, mask, self.norm.weights())
             }
-            NormPlacement::SublayerOutput => kernels::residual(x, self.norm.forward(y), mask),
+            NormPlacement::SublayerOutput => {
+                kernels::residual(x, self.norm.forward(y.into().sum()), mask)
+            }
         }
     }
 }

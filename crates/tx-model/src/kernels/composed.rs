@@ -11,7 +11,7 @@ use burn::tensor::{
 
 use super::{
     AdamUpdate, AttentionInput, CrossEntropy, CrossEntropyConfig, DropoutMask, EmbeddingInput,
-    ParameterState, Targets,
+    LinearWeights, Norm, ParameterState, Targets,
 };
 use crate::config::Activation;
 
@@ -19,8 +19,8 @@ use crate::config::Activation;
 const BLOCKED_SCORE: f32 = -1.0e4;
 
 /// See [`linear`](super::linear()).
-pub fn linear(x: Tensor<3>, w: Tensor<2>, b: Option<Tensor<1>>) -> Tensor<3> {
-    module::linear(x, w, b)
+pub fn linear(x: Tensor<3>, weights: LinearWeights) -> Tensor<3> {
+    module::linear(x, weights.w, weights.b)
 }
 
 /// See [`attention`](super::attention()).
@@ -71,12 +71,8 @@ pub fn attention_weights(
 }
 
 /// See [`layer_norm`](super::layer_norm()).
-pub fn layer_norm(
-    x: Tensor<3>,
-    gamma: Tensor<1>,
-    beta: Option<Tensor<1>>,
-    epsilon: f64,
-) -> Tensor<3> {
+pub fn layer_norm(x: Tensor<3>, norm: Norm) -> Tensor<3> {
+    let Norm { gamma, beta, epsilon } = norm;
     match beta {
         Some(beta) => module::layer_norm(x, gamma, Some(beta), epsilon),
         None => {
@@ -148,7 +144,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, mask: DropoutMask) -> Tensor<D> {
             let factors = TensorData::new(factors.collect::<Vec<f32>>(), shape);
             Tensor::from_data(factors, (&device, x.dtype()))
         }
-        DropoutMask::OnDevice { rate } => {
+        DropoutMask::OnDevice { rate, .. } => {
             let keep = 1.0 - rate;
             Tensor::random(shape, Distribution::Bernoulli(keep), &device) / keep
         }

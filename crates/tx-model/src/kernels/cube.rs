@@ -7,6 +7,7 @@
     clippy::too_many_arguments,
     clippy::manual_div_ceil,
     clippy::needless_range_loop,
+    clippy::len_zero,
     reason = "a kernel has an argument for each buffer and number, and is in a subset of Rust"
 )]
 
@@ -14,17 +15,19 @@ mod activation;
 pub mod adam;
 mod attention;
 mod cross_entropy;
-mod dropout;
+pub mod dropout;
+pub mod embedding;
 pub mod extension;
 pub mod flat;
 #[cfg(feature = "autodiff")]
 mod gradients;
 mod layer_norm;
 mod linear;
+mod residual;
 mod sums;
 
 use burn::{
-    backend::{Cube, DispatchDevice, ops::FloatTensorOps},
+    backend::{Cube, Dispatch, DispatchDevice, ops::FloatTensorOps},
     tensor::{DType, Shape, Tensor},
 };
 use burn_cubecl::{
@@ -33,7 +36,8 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::AttentionInput;
+use super::{AttentionInput, LinearWeights, Norm, optional::OptionalTensor};
+use extension::{Layer, NormWeights};
 
 /// Units of a cube whose units work on elements of their own.
 const UNITS: u32 = 256;
@@ -51,6 +55,18 @@ pub(super) fn takes_attention(input: &AttentionInput) -> bool {
         && (1..=attention::MAX_LEN).contains(&queries)
         && (1..=attention::MAX_LEN).contains(&keys)
         && input.values.dims()[3] == width
+}
+
+/// Returns weights as an argument of a kernel.
+pub(super) fn layer(weights: LinearWeights) -> Layer<Dispatch> {
+    Layer { w: weights.w.into_dispatch(), b: OptionalTensor::from_tensor(weights.b) }
+}
+
+impl From<Norm> for NormWeights<Dispatch> {
+    fn from(Norm { gamma, beta, epsilon }: Norm) -> Self {
+        let (gamma, beta) = (gamma.into_dispatch(), OptionalTensor::from_tensor(beta));
+        Self { gamma, beta, epsilon: epsilon as f32 }
+    }
 }
 
 /// Unwraps a tensor that the kernels take and that tracks no gradients; `None` for any other.

@@ -7,7 +7,7 @@ use burn::tensor::{Int, Tensor};
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
 use super::cube::{self, extension::CubeKernels};
 use super::{
-    composed, linear,
+    LinearWeights, composed, linear,
     loss::{CrossEntropy, CrossEntropyConfig, Targets},
 };
 #[cfg(feature = "flex")]
@@ -58,10 +58,8 @@ pub fn cross_entropy(
 pub struct LinearInput {
     /// `[B, L, d_in]`
     pub x: Tensor<3>,
-    /// `[d_in, d_out]`
-    pub w: Tensor<2>,
-    /// `[d_out]`
-    pub b: Option<Tensor<1>>,
+    /// Weights of the layer.
+    pub weights: LinearWeights,
     /// Precision of products; devices without fused kernels ignore it.
     pub precision: ProductPrecision,
 }
@@ -77,9 +75,10 @@ pub fn linear_cross_entropy(
     targets: Targets,
     config: CrossEntropyConfig,
 ) -> CrossEntropy {
-    let (LinearInput { x, w, b, precision }, Targets { ids, weights }) = (layer, targets);
+    let (LinearInput { x, weights: layer, precision }, Targets { ids, weights }) = (layer, targets);
     #[cfg(all(feature = "flex", feature = "autodiff"))]
     if is_flex_f32(&x) && precision == ProductPrecision::Bf16 {
+        let LinearWeights { w, b } = layer;
         let [x, w] = [x.into_dispatch(), w.into_dispatch()];
         let ids = in_32_bits(ids).into_dispatch();
         let (b, weights) = (OptionalTensor::from_tensor(b), OptionalTensor::from_tensor(weights));
@@ -87,8 +86,8 @@ pub fn linear_cross_entropy(
         return CrossEntropy::from_dispatch(found);
     }
     let [batch, len, _] = x.dims();
-    let [_, width] = w.dims();
-    let logits = linear(x, w, b, precision).reshape([batch * len, width]);
+    let [_, width] = layer.w.dims();
+    let logits = linear(x, layer, precision).reshape([batch * len, width]);
     cross_entropy(logits, ids, weights, config)
 }
 
@@ -193,10 +192,11 @@ pub fn linear_r_drop(
     config: CrossEntropyConfig,
     alpha: f64,
 ) -> CrossEntropy {
-    let LinearInput { x, w, b, precision } = layer;
+    let LinearInput { x, weights: layer, precision } = layer;
     #[cfg(all(feature = "flex", feature = "autodiff"))]
     if is_flex_f32(&x) && precision == ProductPrecision::Bf16 {
         let Targets { ids, weights } = targets;
+        let LinearWeights { w, b } = layer;
         let [x, w] = [x.into_dispatch(), w.into_dispatch()];
         let ids = in_32_bits(ids).into_dispatch();
         let (b, weights) = (OptionalTensor::from_tensor(b), OptionalTensor::from_tensor(weights));
@@ -206,8 +206,8 @@ pub fn linear_r_drop(
         return CrossEntropy { loss, nll: nll * 0.5, correct: correct / 2 };
     }
     let [batch, len, _] = x.dims();
-    let [_, width] = w.dims();
-    let logits = linear(x, w, b, precision).reshape([batch * len, width]);
+    let [_, width] = layer.w.dims();
+    let logits = linear(x, layer, precision).reshape([batch * len, width]);
     r_drop(logits, targets, config, alpha)
 }
 

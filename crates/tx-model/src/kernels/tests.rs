@@ -120,6 +120,14 @@ fn shaped<const D: usize>(x: &Tensor<1>, shape: [usize; D]) -> Tensor<D> {
     x.clone().reshape(shape)
 }
 
+fn weights(w: Tensor<2>, b: Option<Tensor<1>>) -> LinearWeights {
+    LinearWeights { w, b }
+}
+
+fn norm(gamma: Tensor<1>, beta: Option<Tensor<1>>, epsilon: f64) -> Norm {
+    Norm { gamma, beta, epsilon }
+}
+
 /// The kernels accept tensors without elements, which not all of Burn's operations do.
 #[test]
 fn empty_inputs_give_empty_results() {
@@ -129,9 +137,9 @@ fn empty_inputs_give_empty_results() {
     let square = Tensor::<2>::ones([3, 3], &device).require_grad();
     for shape in [[2, 0, 3], [0, 2, 3]] {
         let x = Tensor::<3>::empty(shape, &device).require_grad();
-        let y = linear(x.clone(), square.clone(), Some(vector()), F32);
-        let y = layer_norm(y, vector(), Some(vector()), EPSILON);
-        let y = layer_norm(y, vector(), None, EPSILON);
+        let y = linear(x.clone(), weights(square.clone(), Some(vector())), F32);
+        let y = layer_norm(y, norm(vector(), Some(vector()), EPSILON));
+        let y = layer_norm(y, norm(vector(), None, EPSILON));
         let y = recurrence(y.clone(), y);
         let y = residual(x.clone(), activation(y, Activation::Relu, mask), mask);
         let [batch, len, width] = shape;
@@ -192,12 +200,12 @@ fn linear_with_bias_without_and_transposed() {
             check("linear", &sizes, |inputs| {
                 let [x, w, b] = inputs else { unreachable!() };
                 let x = shaped(x, [batch, len, d_in]);
-                flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone()), F32))
+                flat(linear(x, weights(shaped(w, [d_in, d_out]), Some(b.clone())), F32))
             });
             check("linear, transposed, no bias", &sizes[..2], |inputs| {
                 let x = shaped(&inputs[0], [batch, len, d_in]);
                 let w = shaped(&inputs[1], [d_out, d_in]).transpose();
-                flat(linear(x, w, None, F32))
+                flat(linear(x, weights(w, None), F32))
             });
         }
     }
@@ -211,14 +219,14 @@ fn layer_norm_of_any_width() {
                 let [x, gamma, beta] = inputs else { unreachable!() };
                 // Away from zero, because the norm of a single feature would amplify rounding.
                 let x = shaped(x, [batch, len, width]) + 0.5;
-                flat(layer_norm(x, gamma.clone(), Some(beta.clone()), epsilon))
+                flat(layer_norm(x, norm(gamma.clone(), Some(beta.clone()), epsilon)))
             });
             // A single feature becomes its sign, and its gradient is a difference of equal numbers.
             if width > 1 {
                 check("root mean square", &[batch * len * width, width], |inputs| {
                     let [x, gamma] = inputs else { unreachable!() };
                     let x = shaped(x, [batch, len, width]) + 0.5;
-                    flat(layer_norm(x, gamma.clone(), None, epsilon))
+                    flat(layer_norm(x, norm(gamma.clone(), None, epsilon)))
                 });
             }
         }
@@ -407,12 +415,12 @@ fn gradients_agree_with_finite_differences() {
     let f = |inputs: &[Tensor<1>]| {
         let x = shaped(&inputs[0], [batch, len, width]);
         let ones = inputs[1].clone();
-        let y = layer_norm(x.clone(), ones.clone() + 1.0, Some(ones), EPSILON);
+        let y = layer_norm(x.clone(), norm(ones.clone() + 1.0, Some(ones), EPSILON));
         let heads = y.clone().reshape([batch, len, 2, width / 2]).swap_dims(1, 2);
         let y = mixed(heads.clone(), heads.clone(), heads, None, mask);
         let y = residual(x, y, mask);
         let w = shaped(&inputs[2], [width, width]);
-        flat(activation(linear(y, w, None, F32), Activation::Swish, mask))
+        flat(activation(linear(y, weights(w, None), F32), Activation::Swish, mask))
     };
     let sizes = [size, width, width * width];
     let (_, gradients) = run(&sizes, Implementation::Kernel, &f);
@@ -454,14 +462,16 @@ fn flipped_inputs_are_copied() {
         check("linear, flipped", &[batch * len * d_in, d_in * d_out, d_out], |inputs| {
             let [x, w, b] = inputs else { unreachable!() };
             let x = shaped(x, [batch, len, d_in]).flip([2]);
-            flat(linear(x, flipped(shaped(w, [d_in, d_out])), Some(b.clone().flip([0])), F32))
+            let layer = weights(flipped(shaped(w, [d_in, d_out])), Some(b.clone().flip([0])));
+            flat(linear(x, layer, F32))
         });
     }
     let size = batch * len * d_in;
     check("layer norm, flipped", &[size, d_in, d_in], |inputs| {
         let [x, gamma, beta] = inputs else { unreachable!() };
         let x = shaped(x, [batch, len, d_in]).flip([1]) + 0.5;
-        flat(layer_norm(x, gamma.clone().flip([0]), Some(beta.clone().flip([0])), EPSILON))
+        let norm = norm(gamma.clone().flip([0]), Some(beta.clone().flip([0])), EPSILON);
+        flat(layer_norm(x, norm))
     });
     for mask in masks() {
         check("residual, activation and dropout, flipped", &[size, size], |inputs| {

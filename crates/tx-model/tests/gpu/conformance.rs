@@ -3,10 +3,14 @@
 
 use std::env;
 
-use burn::tensor::{Device, DeviceKind, FloatDType, Int, Tensor, TensorData};
+use burn::tensor::{Device, DeviceKind, FloatDType, Int, Tensor, TensorData, activation::sigmoid};
 use tx_model::{
-    Activation, ProductPrecision,
-    kernels::{self, AttentionInput, CrossEntropyConfig, DropoutMask},
+    Activation,
+    ProductPrecision::F32,
+    kernels::{
+        self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, FlatTensors,
+        LinearOutput, LinearWeights, Norm,
+    },
     random::mix,
 };
 
@@ -26,13 +30,25 @@ fn shapes(count: usize) -> impl Iterator<Item = [usize; 2]> {
 
 /// Compares value and gradients of `f` of vectors with these lengths on `device` and in double precision.
 fn check(name: &str, device: &Device, lens: &[usize], f: impl Fn(&[Tensor<1>]) -> Tensor<1>) {
+    check_inputs(name, device, lens, |inputs| inputs, f);
+}
+
+/// Does the work of [`check`] with inputs that `prepare` has moved to another place.
+fn check_inputs(
+    name: &str,
+    device: &Device,
+    lens: &[usize],
+    prepare: impl Fn(Vec<Tensor<1>>) -> Vec<Tensor<1>>,
+    f: impl Fn(&[Tensor<1>]) -> Tensor<1>,
+) {
     let run = |device: Device, dtype: FloatDType| {
         let device = device.autodiff();
         let vector = |(index, &len): (usize, &usize)| {
             vector(&format!("input {index}"), len, &device).cast(dtype)
         };
-        let inputs: Vec<_> = lens.iter().enumerate().map(vector).collect();
-        let inputs: Vec<_> = inputs.into_iter().map(Tensor::require_grad).collect();
+        let inputs = prepare(lens.iter().enumerate().map(vector).map(Tensor::inner).collect());
+        let inputs: Vec<_> =
+            inputs.into_iter().map(Tensor::from_inner).map(Tensor::require_grad).collect();
         let y = f(&inputs);
         let weights = vector((99, &y.dims()[0]));
         let gradients = (y.clone() * weights).sum().backward();
@@ -94,8 +110,11 @@ fn layer_norm_at_many_shapes() {
         let epsilon = if width < 3 { 0.1 } else { 1e-5 };
         check("layer norm", &device, &[rows * width, width, width], |inputs| {
             let [x, gamma, beta] = [0, 1, 2].map(|index| inputs[index].clone());
-            kernels::layer_norm(x.reshape([1, rows, width]), gamma, Some(beta), epsilon)
-                .reshape([rows * width])
+            kernels::layer_norm(
+                x.reshape([1, rows, width]),
+                Norm { gamma, beta: Some(beta), epsilon },
+            )
+            .reshape([rows * width])
         });
         // A single feature becomes its sign, and its gradient is a difference of equal numbers.
         if width == 1 {
@@ -103,7 +122,7 @@ fn layer_norm_at_many_shapes() {
         }
         check("root mean square", &device, &[rows * width, width], |inputs| {
             let [x, gamma] = [0, 1].map(|index| inputs[index].clone());
-            kernels::layer_norm(x.reshape([1, rows, width]), gamma, None, epsilon)
+            kernels::layer_norm(x.reshape([1, rows, width]), Norm { gamma, beta: None, epsilon })
                 .reshape([rows * width])
         });
     }
@@ -122,8 +141,8 @@ fn linear_layers() {
                 false => w.reshape([d_in, d_out]),
                 true => w.reshape([d_out, d_in]).transpose(),
             };
-            kernels::linear(x.reshape([1, rows, d_in]), w, Some(b), ProductPrecision::F32)
-                .reshape([rows * d_out])
+            let weights = LinearWeights { w, b: Some(b) };
+            kernels::linear(x.reshape([1, rows, d_in]), weights, F32).reshape([rows * d_out])
         });
     }
 }
@@ -161,7 +180,7 @@ fn attention_at_many_shapes() {
                 bias: None,
                 blocked,
                 dropout: DropoutMask::KeepAll,
-                precision: ProductPrecision::F32,
+                precision: F32,
             };
             kernels::attention(input, false).0.reshape([batch * queries * heads * width])
         });
@@ -210,20 +229,161 @@ fn cross_entropy_at_many_shapes() {
     }
 }
 
+/// Layers whose weights are views of a vector, and others; some have sizes that one product does not take.
+#[test]
+fn linear_layers_of_one_input() {
+    let Some(device) = test_device() else { return };
+    for (index, [rows, d_in]) in shapes(40).chain([[1_500, 64]]).enumerate() {
+        let d_out = [d_in, 64, 33][index % 3];
+        for (number, has_biases) in [(2, true), (2, false), (3, true), (3, false)] {
+            let of_biases = if has_biases { number } else { 0 };
+            let lens =
+                [vec![rows * d_in], vec![d_in * d_out; number], vec![d_out; of_biases]].concat();
+            let prepare = |inputs| if index % 4 == 3 { inputs } else { flat(inputs) };
+            check_inputs("layers of one input", &device, &lens, prepare, |inputs| {
+                let x = inputs[0].clone().reshape([1, rows, d_in]);
+                let layer = |index: usize| LinearWeights {
+                    w: inputs[1 + index].clone().reshape([d_in, d_out]),
+                    b: inputs.get(1 + number + index).cloned(),
+                };
+                let all = match number {
+                    2 => kernels::two_linear(x, [0, 1].map(layer), F32).to_vec(),
+                    _ => kernels::three_linear(x, [0, 1, 2].map(layer), F32).to_vec(),
+                };
+                // The gradients of the outputs differ, and are in tensors of their own.
+                let all = all.into_iter().zip(1..).map(|(y, factor)| y * factor);
+                Tensor::cat(all.collect(), 0).reshape([number * rows * d_out])
+            });
+        }
+    }
+}
+
+/// Replaces tensors by views of one vector, on devices that have them.
+fn flat(tensors: Vec<Tensor<1>>) -> Vec<Tensor<1>> {
+    let mut views: Vec<_> = tensors.into_iter().map(Tensor::into_dispatch).collect();
+    let _ = FlatTensors::replacing(&mut views);
+    views.into_iter().map(Tensor::from_dispatch).collect()
+}
+
+/// Residual sums, also normalized, and activations, with a bias that the kernel adds and without, and with
+/// one mask of dropout.
+#[test]
+fn residuals_and_activations_with_bias_at_many_shapes() {
+    let Some(device) = test_device() else { return };
+    for (index, [rows, width]) in shapes(60).chain([[1_500, 8], [3, 1_030]]).enumerate() {
+        let has_shift = index % 3 > 0;
+        let epsilon = if width < 3 { 0.1 } else { 1e-5 };
+        let (d_in, size) = (3, rows * width);
+        let sizes = [size, rows * d_in, d_in * width, width, width, width];
+        let check = |name: &str, f: &dyn Fn(Tensor<3>, LinearOutput, Norm) -> Tensor<3>| {
+            for count in [5, 6] {
+                check(name, &device, &sizes[..count], |inputs| {
+                    let shaped =
+                        |index: usize, width| inputs[index].clone().reshape([1, rows, width]);
+                    let weights = LinearWeights {
+                        w: inputs[2].clone().reshape([d_in, width]),
+                        b: inputs.get(5).cloned(),
+                    };
+                    let y = kernels::linear_before_bias(shaped(1, d_in), weights, F32);
+                    let [gamma, beta] = [3, 4].map(|index: usize| inputs[index].clone());
+                    // Every input affects the result, so that it has a gradient.
+                    let all = (gamma.clone() * beta.clone()).sum() * 1e-3;
+                    let beta = has_shift.then_some(beta);
+                    let y = f(shaped(0, width), y, Norm { gamma, beta, epsilon });
+                    y.reshape([size]) + all
+                });
+            }
+        };
+        let none = DropoutMask::KeepAll;
+        check("residual", &|x, y, _| kernels::residual(x, y, none));
+        if width > 1 {
+            check("residual norm", &|x, y, norm| kernels::residual_norm(x + 0.5, y, none, norm));
+        }
+        for function in [Activation::Relu, Activation::Gelu, Activation::Swish] {
+            check("activation", &|x, y, _| kernels::activation(y, function, none) + x * 1e-3);
+        }
+    }
+}
+
+/// The mask of a kernel is that of [`kernels::dropout`], and its gradient has the same mask.
+#[test]
+fn fused_kernels_have_the_masks_of_dropout() {
+    let Some(device) = test_device() else { return };
+    for (index, [rows, width]) in shapes(40).enumerate() {
+        let mask = DropoutMask::OnDevice { key: mix(index as u64), rate: 0.3 };
+        let run = |is_fused: bool| {
+            let device = device.clone().autodiff();
+            let vector = |name, len| vector(name, len, &device).require_grad();
+            let [x, y] = ["x", "y"].map(|name| vector(name, rows * width));
+            let inputs = [x, y, vector("b", width), vector("gamma", width), vector("beta", width)];
+            let [x, y, b, gamma, beta] = inputs.clone();
+            let [x, y] = [x, y].map(|x| x.reshape([1, rows, width]));
+            let identity = Tensor::eye(width, &device);
+            let epsilon = 0.1;
+            let norm = Norm { gamma, beta: Some(beta), epsilon };
+            let output = || {
+                let weights = LinearWeights { w: identity.clone(), b: Some(b.clone()) };
+                kernels::linear_before_bias(y.clone(), weights, F32)
+            };
+            let masked = |x: Tensor<3>| kernels::dropout(x, mask);
+            let swish = |x: Tensor<3>| x.clone() * sigmoid(x);
+            let all = if is_fused {
+                kernels::residual(x.clone(), output(), mask)
+                    + kernels::residual_norm(x, output(), mask, norm)
+                    + kernels::activation(output(), Activation::Swish, mask)
+            } else {
+                let sum = x + masked(output().sum());
+                sum.clone() + kernels::layer_norm(sum, norm) + masked(swish(output().sum()))
+            };
+            let weights = vector("weights", rows * width);
+            let gradients = (all.clone().reshape([rows * width]) * weights).sum().backward();
+            let gradients = inputs.map(|input| doubles(input.grad(&gradients).unwrap()));
+            [doubles(all)].into_iter().chain(gradients).collect::<Vec<_>>()
+        };
+        for (found, expected) in run(true).iter().zip(&run(false)) {
+            assert_close("with a mask", found, expected);
+        }
+    }
+}
+
+/// With positions that are learned and others, zero first tokens, and a mask.
+#[test]
+fn embeddings_at_many_shapes() {
+    let Some(device) = test_device() else { return };
+    for (index, [len, width]) in shapes(60).enumerate() {
+        let [batch, vocabulary] = [1 + index % 3, [1, 5, 1_000][index % 3]];
+        let ids: Vec<i32> =
+            (0..batch * len).map(|token| (mix(token as u64) % vocabulary as u64) as i32).collect();
+        for has_positions in [false, true] {
+            let lens = [vocabulary * width, len * width];
+            let lens = if has_positions { &lens[..] } else { &lens[..1] };
+            check("embedding", &device, lens, |inputs| {
+                let table = inputs[0].clone();
+                let ids = TensorData::new(ids.clone(), [batch, len]);
+                kernels::embedding(EmbeddingInput {
+                    ids: Tensor::from_data(ids, &table.device().inner()),
+                    table: table.reshape([vocabulary, width]),
+                    positions: inputs.get(1).map(|x| x.clone().reshape([len, width])),
+                    scale: 1.5,
+                    zero_first: index % 2 == 0,
+                    dropout: DropoutMask::KeepAll,
+                })
+                .reshape([batch * len * width])
+            });
+        }
+    }
+}
+
 /// 100,000 elements at rate 0.3: the standard deviation of the count is √(n p q) = 145.
 #[test]
 fn dropout_keeps_rate_and_mean_and_its_gradient_has_the_same_mask() {
     let Some(device) = test_device() else { return };
     let device = device.autodiff();
-    let mask = DropoutMask::OnDevice { rate: 0.3 };
+    let mask = DropoutMask::OnDevice { key: mix(3), rate: 0.3 };
     let ones = || Tensor::<3>::ones([10, 100, 100], &device).require_grad();
-    let bits = |seed| {
-        device.seed(seed);
-        doubles(kernels::dropout(ones(), mask))
-    };
-    assert_eq!(bits(1), bits(1));
-    assert_ne!(bits(1), bits(2));
-    device.seed(3);
+    let bits = |key| doubles(kernels::dropout(ones(), DropoutMask::OnDevice { key, rate: 0.3 }));
+    assert_eq!(bits(mix(1)), bits(mix(1)));
+    assert_ne!(bits(mix(1)), bits(mix(2)));
     let [x, y] = [ones(), ones()];
     let relu = |x: Tensor<3>| kernels::activation(x, Activation::Relu, mask);
     let sum = |x: Tensor<3>| kernels::residual(x.clone() - x, y.clone(), mask);

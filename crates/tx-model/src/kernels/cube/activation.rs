@@ -1,5 +1,6 @@
-//! Activation functions with dropout, and their backward pass.
+//! Activation functions of a sum with a bias, with dropout, and their backward pass.
 
+use burn::tensor::Shape;
 use burn_cubecl::{
     cubecl::{self, prelude::*},
     kernel::into_contiguous,
@@ -7,8 +8,10 @@ use burn_cubecl::{
 };
 
 use super::{
-    dropout::{KeyedMask, factor},
-    empty, units,
+    dropout::{KeyedMask, Mask, factor},
+    empty, rows,
+    sums::{Groups, column, column_sums, group},
+    units,
 };
 use crate::config::Activation;
 
@@ -25,64 +28,97 @@ const RELU: u32 = 0;
 const GELU: u32 = 1;
 const SWISH: u32 = 2;
 
-/// Computes `dropout(f(x))`.
-pub fn forward(x: CubeTensor, activation: Activation, mask: Option<&KeyedMask>) -> CubeTensor {
-    let x = into_contiguous(x);
+/// Arguments of a forward pass, which the backward pass needs, too.
+#[derive(Debug, Clone)]
+pub struct Input {
+    x: CubeTensor,
+    bias: Option<CubeTensor>,
+    activation: Activation,
+    mask: Option<KeyedMask>,
+}
+
+impl Input {
+    pub fn new(
+        x: CubeTensor,
+        bias: Option<CubeTensor>,
+        activation: Activation,
+        mask: Option<KeyedMask>,
+    ) -> Self {
+        Self { x: into_contiguous(x), bias: bias.map(into_contiguous), activation, mask }
+    }
+
+    fn bias(&self) -> SequenceArg<Box<[f32]>> {
+        self.bias.clone().into_iter().map(CubeTensor::into_buffer_arg).collect()
+    }
+}
+
+/// Computes `dropout(f(x + bias))`.
+pub fn forward(input: &Input) -> CubeTensor {
+    let x = input.x.clone();
     let y = empty(&x, x.meta.shape().clone());
-    let (count, dim) = units(&x, x.meta.num_elements());
-    let (key, threshold, scale) = KeyedMask::arguments(mask);
+    let ([_, width], (count, dim)) = (rows(&x), units(&x, x.meta.num_elements()));
     activated::launch(
         &x.client.clone(),
         count,
         dim,
         x.into_buffer_arg(),
-        key,
+        input.bias(),
         y.clone().into_buffer_arg(),
-        threshold,
-        scale,
-        code(activation),
+        KeyedMask::argument(input.mask),
+        width,
+        code(input.activation),
     );
     y
 }
 
-/// Returns the gradient of `x`.
-pub fn backward(
-    x: CubeTensor,
-    dy: CubeTensor,
-    activation: Activation,
-    mask: Option<&KeyedMask>,
-) -> CubeTensor {
-    let [x, dy] = [x, dy].map(into_contiguous);
+/// Returns the gradients of `x` and of the bias.
+pub fn backward(input: &Input, dy: CubeTensor) -> (CubeTensor, Option<CubeTensor>) {
+    let (x, dy) = (input.x.clone(), into_contiguous(dy));
     let dx = empty(&x, x.meta.shape().clone());
-    let (count, dim) = units(&x, x.meta.num_elements());
-    let (key, threshold, scale) = KeyedMask::arguments(mask);
-    activated_backward::launch(
-        &x.client.clone(),
-        count,
-        dim,
-        x.into_buffer_arg(),
-        dy.into_buffer_arg(),
-        key,
-        dx.clone().into_buffer_arg(),
-        threshold,
-        scale,
-        code(activation),
-    );
-    dx
+    let [count, width] = rows(&x);
+    let has_bias = input.bias.is_some();
+    let groups = Groups::new([count, width], has_bias);
+    let parts = empty(&x, Shape::new(if has_bias { [groups.groups, width] } else { [1, 1] }));
+    if count * width > 0 {
+        let (cubes, dim) = groups.launch(&x);
+        activated_backward::launch(
+            &x.client.clone(),
+            cubes,
+            dim,
+            x.into_buffer_arg(),
+            input.bias(),
+            dy.into_buffer_arg(),
+            dx.clone().into_buffer_arg(),
+            parts.clone().into_buffer_arg(),
+            KeyedMask::argument(input.mask),
+            count,
+            groups.per_group,
+            width,
+            code(input.activation),
+        );
+    }
+    let dbias = has_bias.then(|| {
+        let [sum] = column_sums(parts);
+        sum
+    });
+    (dx, dbias)
 }
 
 #[cube(launch)]
 fn activated(
     x: &[f32],
-    key: &Sequence<Box<[i32]>>,
+    bias: &Sequence<Box<[f32]>>,
     y: &mut [f32],
-    threshold: u32,
-    scale: f32,
+    mask: Mask,
+    #[comptime] width: usize,
     #[comptime] code: u32,
 ) {
     let i = ABSOLUTE_POS;
     if i < x.len() {
-        let v = x[i];
+        let mut v = x[i];
+        if comptime!(bias.len() > 0) {
+            v += bias[0][i % width];
+        }
         let mut value = max(v, 0.0f32);
         if comptime!(code == GELU) {
             value = 0.5f32 * v * (1.0f32 + Erf::erf(v * FRAC_1_SQRT_2));
@@ -90,26 +126,41 @@ fn activated(
         if comptime!(code == SWISH) {
             value = v / (1.0f32 + (-v).exp());
         }
-        if comptime!(key.len() > 0) {
-            value *= factor(&key[0], i, threshold, scale);
-        }
-        y[i] = value;
+        y[i] = value * factor(mask, i);
     }
 }
 
+/// A unit takes one column of a group of rows.
 #[cube(launch)]
 fn activated_backward(
     x: &[f32],
+    bias: &Sequence<Box<[f32]>>,
     dy: &[f32],
-    key: &Sequence<Box<[i32]>>,
     dx: &mut [f32],
-    threshold: u32,
-    scale: f32,
+    parts: &mut [f32],
+    mask: Mask,
+    count: usize,
+    per_group: usize,
+    #[comptime] width: usize,
     #[comptime] code: u32,
 ) {
-    let i = ABSOLUTE_POS;
-    if i < x.len() {
-        let v = x[i];
+    let (group, column) = (group(width), column(width));
+    let mut row = group * per_group;
+    if row >= count || column >= width {
+        terminate!();
+    }
+    let mut end = row + per_group;
+    if end > count {
+        end = count;
+    }
+    let mut shift = 0.0f32;
+    if comptime!(bias.len() > 0) {
+        shift = bias[0][column];
+    }
+    let mut sum = 0.0f32;
+    while row < end {
+        let i = row * width + column;
+        let v = x[i] + shift;
         let mut slope = select(v > 0.0f32, 1.0f32, 0.0f32);
         if comptime!(code == GELU) {
             // Φ(x) + x φ(x)
@@ -120,10 +171,13 @@ fn activated_backward(
             let sigmoid = 1.0f32 / (1.0f32 + (-v).exp());
             slope = sigmoid * (1.0f32 + v * (1.0f32 - sigmoid));
         }
-        if comptime!(key.len() > 0) {
-            slope *= factor(&key[0], i, threshold, scale);
-        }
-        dx[i] = dy[i] * slope;
+        let gradient = dy[i] * slope * factor(mask, i);
+        dx[i] = gradient;
+        sum += gradient;
+        row += 1;
+    }
+    if comptime!(bias.len() > 0) {
+        parts[group * width + column] = sum;
     }
 }
 

@@ -14,7 +14,11 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::{empty, flat::view, units};
+use super::{
+    empty,
+    flat::{Place, view},
+    units,
+};
 use crate::kernels::AdamUpdate;
 
 /// Results of the last update, and how they were computed.
@@ -44,30 +48,6 @@ impl Results {
     }
 }
 
-/// Part of a buffer that a tensor occupies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    /// Number that no other buffer of the process has had.
-    buffer: usize,
-    /// Bytes of the part.
-    start: u64,
-    end: u64,
-    /// Bytes of the buffer.
-    size: u64,
-}
-
-impl Place {
-    fn of(tensor: &CubeTensor) -> Self {
-        let (buffer, start, end) = tensor.handle.clone().binding().claim_key();
-        Self { buffer: buffer.value, start, end, size: tensor.handle.size() }
-    }
-
-    /// Number of elements of the buffer.
-    fn elements(self) -> usize {
-        (self.size as usize).div_ceil(size_of::<f32>())
-    }
-}
-
 /// See [`adam`](crate::kernels::adam()): `state` is the parameter with its moments. `last` has the
 /// results of the last call.
 pub fn update(
@@ -80,13 +60,13 @@ pub fn update(
     let place = Place::of(&gradient);
     let places = state.each_ref().map(Place::of);
     let old = places.map(|place| place.buffer);
-    let same_layout = places.iter().all(|&old| Place { buffer: place.buffer, ..old } == place);
+    let same_layout = places.iter().all(|&old| old.is_at(place));
 
     let found = last.take().filter(|results| results.belong_to(place.buffer, old));
     let is_first = found.is_none();
     let results = last.insert(found.unwrap_or_else(|| Results::of(&gradient, place)));
     let shape = state[0].meta.shape();
-    let start = place.start as usize / size_of::<f32>();
+    let start = place.first();
     let views = results.vectors.each_ref().map(|vector| view(vector, start, shape.clone()));
     // Later, an update of whole vectors would overwrite the results of earlier tensors.
     if same_layout && is_first {

@@ -43,11 +43,14 @@ pub struct Input {
 }
 
 impl Input {
-    /// Arguments with dropout of the weights at `rate`.
-    pub fn new(heads: [CubeTensor; 3], blocked: Option<CubeTensor>, rate: Option<f64>) -> Self {
+    /// Arguments with dropout of the weights.
+    pub fn new(
+        heads: [CubeTensor; 3],
+        blocked: Option<CubeTensor>,
+        mask: Option<KeyedMask>,
+    ) -> Self {
         // The kernels take any layout in which the numbers of a head are side by side.
         let heads = heads.map(|x| if x.meta.strides()[3] == 1 { x } else { into_contiguous(x) });
-        let mask = rate.map(|rate| KeyedMask::sample(&heads[0], rate));
         Self { heads, blocked, mask }
     }
 
@@ -125,7 +128,6 @@ fn launch_forward<M: Int>(input: &Input) -> CubeTensor {
     if y.meta.num_elements() == 0 {
         return y;
     }
-    let (key, threshold, keep) = KeyedMask::arguments(input.mask.as_ref());
     attend::launch::<M>(
         &client,
         calculate_cube_count_elemwise(&client, rows * UNITS, dim),
@@ -134,12 +136,10 @@ fn launch_forward<M: Int>(input: &Input) -> CubeTensor {
         k.into_buffer_arg(),
         v.into_buffer_arg(),
         input.blocked.clone().into_iter().map(CubeTensor::into_buffer_arg).collect(),
-        key,
         y.clone().into_buffer_arg(),
         input.arguments(),
         rows,
-        threshold,
-        keep,
+        KeyedMask::argument(input.mask),
         width,
         input.room(),
         UNITS,
@@ -170,7 +170,6 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
     let (client, dim) = (q.client.clone(), CubeDim::new_1d(UNITS as u32));
     let blocked = || input.blocked.clone().into_iter().map(CubeTensor::into_buffer_arg).collect();
     if rows * width > 0 {
-        let (key, threshold, keep) = KeyedMask::arguments(input.mask.as_ref());
         of_queries_kernel::launch::<M>(
             &client,
             calculate_cube_count_elemwise(&client, rows * UNITS, dim),
@@ -179,14 +178,12 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
             k.clone().into_buffer_arg(),
             v.clone().into_buffer_arg(),
             blocked(),
-            key,
             dy.clone().into_buffer_arg(),
             results.clone().into_buffer_arg(),
             input.arguments(),
             rows,
             statistics,
-            threshold,
-            keep,
+            KeyedMask::argument(input.mask),
             width,
             input.room(),
             UNITS,
@@ -194,7 +191,6 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
     }
     let rows = batch * heads * keys;
     if rows * width > 0 {
-        let (key, threshold, keep) = KeyedMask::arguments(input.mask.as_ref());
         of_keys_kernel::launch::<M>(
             &client,
             calculate_cube_count_elemwise(&client, rows * UNITS, dim),
@@ -203,7 +199,6 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
             k.clone().into_buffer_arg(),
             v.clone().into_buffer_arg(),
             blocked(),
-            key,
             dy.into_buffer_arg(),
             results.clone().into_buffer_arg(),
             input.arguments(),
@@ -211,8 +206,7 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
             dk,
             dv,
             statistics,
-            threshold,
-            keep,
+            KeyedMask::argument(input.mask),
             width,
             input.room(),
             UNITS,

@@ -1,12 +1,20 @@
 //! The kernels as operations of Burn: an extension of its CubeCL backend.
 
 use burn::backend::{
-    Backend, Cube, backend_extension,
+    Backend, Cube, ExtensionType, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
 use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
 
-use super::{activation, attention, cross_entropy, dropout::KeyedMask, layer_norm, linear};
+use super::{
+    activation, attention, cross_entropy,
+    dropout::KeyedMask,
+    embedding,
+    layer_norm::{self, Norm},
+    linear::{self, Stack, part},
+    residual::Branch,
+    rows,
+};
 use crate::{
     config::Activation,
     kernels::{
@@ -15,16 +23,51 @@ use crate::{
     },
 };
 
-/// Kernels with a backward pass; each is described in its file. Rates are those of dropout, of which
-/// `None` means none.
+/// Weights of a linear layer.
+#[derive(ExtensionType)]
+pub struct Layer<B: Backend> {
+    /// `[d_in, d_out]`
+    pub w: FloatTensor<B>,
+    /// `[d_out]`
+    #[extension_type]
+    pub b: OptionalTensor<B>,
+}
+
+/// Weights of a norm.
+#[derive(ExtensionType)]
+pub struct NormWeights<B: Backend> {
+    /// `[width]`
+    pub gamma: FloatTensor<B>,
+    /// `[width]`; absent in RMSNorm
+    #[extension_type]
+    pub beta: OptionalTensor<B>,
+    /// Added to the variance.
+    pub epsilon: f32,
+}
+
+/// Kernels with a backward pass; each is described in its file. `None` means no dropout.
 #[backend_extension(Cube, Autodiff: cfg(feature = "autodiff"))]
 pub trait CubeKernels: Backend {
     /// See [`mod@linear`].
     fn linear_on_cube(
         x: FloatTensor<Self>,
-        w: FloatTensor<Self>,
-        #[extension_type] b: OptionalTensor<Self>,
+        #[extension_type] layer: Layer<Self>,
     ) -> FloatTensor<Self>;
+
+    /// See [`mod@linear`]; returns the outputs of both layers.
+    fn two_linear_on_cube(
+        x: FloatTensor<Self>,
+        #[extension_type] first: Layer<Self>,
+        #[extension_type] second: Layer<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// See [`mod@linear`]; returns the outputs of all layers.
+    fn three_linear_on_cube(
+        x: FloatTensor<Self>,
+        #[extension_type] first: Layer<Self>,
+        #[extension_type] second: Layer<Self>,
+        #[extension_type] third: Layer<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// See [`mod@attention`].
     fn attention_on_cube(
@@ -32,30 +75,50 @@ pub trait CubeKernels: Backend {
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
         #[extension_type] blocked: OptionalMask<Self>,
-        rate: Option<f64>,
+        mask: Option<KeyedMask>,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@layer_norm`].
     fn layer_norm_on_cube(
         x: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        #[extension_type] beta: OptionalTensor<Self>,
-        epsilon: f32,
+        #[extension_type] norm: NormWeights<Self>,
     ) -> FloatTensor<Self>;
 
-    /// See [`mod@dropout`].
-    fn residual_on_cube(x: FloatTensor<Self>, y: FloatTensor<Self>, rate: f64)
-    -> FloatTensor<Self>;
+    /// See [`mod@residual`](super::residual).
+    fn residual_on_cube(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        #[extension_type] bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
+    ) -> FloatTensor<Self>;
+
+    /// See [`mod@layer_norm`]; of a residual sum.
+    fn residual_norm_on_cube(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        #[extension_type] bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
+        #[extension_type] norm: NormWeights<Self>,
+    ) -> FloatTensor<Self>;
 
     /// See [`mod@activation`].
     fn activation_on_cube(
         x: FloatTensor<Self>,
+        #[extension_type] bias: OptionalTensor<Self>,
         activation: Activation,
-        rate: Option<f64>,
+        mask: Option<KeyedMask>,
     ) -> FloatTensor<Self>;
 
-    /// See [`mod@dropout`].
-    fn dropout_on_cube(x: FloatTensor<Self>, rate: f64) -> FloatTensor<Self>;
+    /// See [`mod@dropout`](super::dropout).
+    fn dropout_on_cube(x: FloatTensor<Self>, mask: KeyedMask) -> FloatTensor<Self>;
+
+    /// See [`mod@embedding`].
+    fn embedding_on_cube(
+        table: FloatTensor<Self>,
+        ids: IntTensor<Self>,
+        #[extension_type] positions: OptionalTensor<Self>,
+        options: embedding::Options,
+    ) -> FloatTensor<Self>;
 
     /// See [`mod@cross_entropy`]; returns the loss, the negative log-likelihood and the number of
     /// correct tokens.
@@ -67,9 +130,52 @@ pub trait CubeKernels: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
 }
 
+impl Layer<Cube> {
+    fn apply(self, x: CubeTensor) -> CubeTensor {
+        linear::forward(x, self.w, self.b.into_option())
+    }
+}
+
+impl From<NormWeights<Cube>> for Norm {
+    fn from(NormWeights { gamma, beta, epsilon }: NormWeights<Cube>) -> Self {
+        Self::new(gamma, beta.into_option(), epsilon)
+    }
+}
+
+/// Returns the outputs of linear layers of the same input.
+fn apply_all<const N: usize>(x: CubeTensor, layers: [Layer<Cube>; N]) -> [CubeTensor; N] {
+    let layers = layers.map(|layer| (layer.w, layer.b.into_option()));
+    let (w, b) =
+        (layers.each_ref().map(|(w, _)| w.clone()), layers.each_ref().map(|(_, b)| b.clone()));
+    match Stack::of(rows(&x)[0], &w, &b) {
+        Some(stack) => {
+            let y = stack.forward(x);
+            std::array::from_fn(|index| part(&y, index))
+        }
+        None => layers.map(|(w, b)| linear::forward(x.clone(), w, b)),
+    }
+}
+
 impl CubeKernels for Cube {
-    fn linear_on_cube(x: CubeTensor, w: CubeTensor, b: OptionalTensor<Self>) -> CubeTensor {
-        linear::forward(x, w, b.into_option())
+    fn linear_on_cube(x: CubeTensor, layer: Layer<Self>) -> CubeTensor {
+        layer.apply(x)
+    }
+
+    fn two_linear_on_cube(
+        x: CubeTensor,
+        first: Layer<Self>,
+        second: Layer<Self>,
+    ) -> (CubeTensor, CubeTensor) {
+        apply_all(x, [first, second]).into()
+    }
+
+    fn three_linear_on_cube(
+        x: CubeTensor,
+        first: Layer<Self>,
+        second: Layer<Self>,
+        third: Layer<Self>,
+    ) -> (CubeTensor, CubeTensor, CubeTensor) {
+        apply_all(x, [first, second, third]).into()
     }
 
     fn attention_on_cube(
@@ -77,32 +183,58 @@ impl CubeKernels for Cube {
         k: CubeTensor,
         v: CubeTensor,
         blocked: OptionalMask<Self>,
-        rate: Option<f64>,
+        mask: Option<KeyedMask>,
     ) -> CubeTensor {
-        attention::forward(&attention::Input::new([q, k, v], blocked.into_option(), rate))
+        attention::forward(&attention::Input::new([q, k, v], blocked.into_option(), mask))
     }
 
-    fn layer_norm_on_cube(
+    fn layer_norm_on_cube(x: CubeTensor, norm: NormWeights<Self>) -> CubeTensor {
+        layer_norm::forward(into_contiguous(x), norm.into())
+    }
+
+    fn residual_on_cube(
         x: CubeTensor,
-        gamma: CubeTensor,
-        beta: OptionalTensor<Self>,
-        epsilon: f32,
+        y: CubeTensor,
+        bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
     ) -> CubeTensor {
-        let [x, gamma] = [x, gamma].map(into_contiguous);
-        layer_norm::forward(x, gamma, beta.into_option().map(into_contiguous), epsilon)
+        Branch::new(y, bias.into_option(), mask).add_to(x)
     }
 
-    fn residual_on_cube(x: CubeTensor, y: CubeTensor, rate: f64) -> CubeTensor {
-        KeyedMask::sample(&x, rate).add(x, y)
+    fn residual_norm_on_cube(
+        x: CubeTensor,
+        y: CubeTensor,
+        bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
+        norm: NormWeights<Self>,
+    ) -> CubeTensor {
+        let branch = Branch::new(y, bias.into_option(), mask);
+        let [_, y] = layer_norm::forward_of_sum(x, branch, norm.into());
+        y
     }
 
-    fn activation_on_cube(x: CubeTensor, activation: Activation, rate: Option<f64>) -> CubeTensor {
-        let mask = rate.map(|rate| KeyedMask::sample(&x, rate));
-        activation::forward(x, activation, mask.as_ref())
+    fn activation_on_cube(
+        x: CubeTensor,
+        bias: OptionalTensor<Self>,
+        activation: Activation,
+        mask: Option<KeyedMask>,
+    ) -> CubeTensor {
+        activation::forward(&activation::Input::new(x, bias.into_option(), activation, mask))
     }
 
-    fn dropout_on_cube(x: CubeTensor, rate: f64) -> CubeTensor {
-        KeyedMask::sample(&x, rate).apply(x)
+    fn dropout_on_cube(x: CubeTensor, mask: KeyedMask) -> CubeTensor {
+        mask.apply(x)
+    }
+
+    fn embedding_on_cube(
+        table: CubeTensor,
+        ids: CubeTensor,
+        positions: OptionalTensor<Self>,
+        options: embedding::Options,
+    ) -> CubeTensor {
+        let [table, ids] = [table, ids].map(into_contiguous);
+        let positions = positions.into_option().map(into_contiguous);
+        embedding::forward(table, ids, positions, options)
     }
 
     fn cross_entropy_on_cube(

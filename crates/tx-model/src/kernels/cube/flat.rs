@@ -36,13 +36,16 @@ impl Vectors {
         if found.windows(2).any(|pair| pair[0].device != pair[1].device) {
             return None;
         }
-        let mut vectors = Vec::new();
-        let mut views = tensors.iter_mut();
+        // Vectors come after matrices, so that the matrices of adjacent layers are side by side.
+        let mut found: Vec<_> = found.into_iter().zip(tensors).collect();
+        found.sort_by_key(|(tensor, _)| tensor.meta.shape().num_dims() < 2);
+        let (found, places): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let (mut vectors, mut places) = (Vec::new(), places.into_iter());
         for group in groups(found) {
             let (vector, parts) = copied(group);
             vectors.push(vector);
-            for (part, view) in parts.into_iter().zip(views.by_ref()) {
-                *view = wrapped::<1>(part).into_dispatch();
+            for (part, place) in parts.into_iter().zip(places.by_ref()) {
+                *place = wrapped::<1>(part).into_dispatch();
             }
         }
         (!vectors.is_empty()).then_some(Self(vectors))
@@ -129,15 +132,15 @@ fn copied(tensors: Vec<CubeTensor>) -> (CubeTensor, Vec<CubeTensor>) {
     let limit = vector.client.properties().hardware.max_bindings as usize;
     // One buffer is the vector, and one has the numbers of the launch.
     let inputs = (limit.max(MIN_BUFFERS) - 2).min(MAX_COPIED);
-    let mut first = 0;
-    for chunk in tensors.chunks(inputs) {
-        let (start, end) = (ends[first], ends[first + chunk.len()]);
-        first += chunk.len();
+    let mut start = 0;
+    for chunk in runs(tensors, alignment).chunks(inputs) {
+        let len = |run: &CubeTensor| run.meta.num_elements().next_multiple_of(alignment);
+        let end = start + chunk.iter().map(len).sum::<usize>();
         if start == end {
             continue;
         }
         let mut arguments = Arguments::default();
-        chunk.iter().for_each(|tensor| arguments.push(tensor.clone()));
+        chunk.iter().for_each(|run| arguments.push(run.clone()));
         let target = view(&vector, start, Shape::new([end - start]));
         let (count, dim) = units(&vector, end - start);
         copy_all::launch(
@@ -152,8 +155,92 @@ fn copied(tensors: Vec<CubeTensor>) -> (CubeTensor, Vec<CubeTensor>) {
             target.into_buffer_arg(),
             alignment,
         );
+        start = end;
     }
     (vector, views)
+}
+
+/// Merges tensors that follow each other in a buffer without gaps.
+fn runs(tensors: Vec<CubeTensor>, alignment: usize) -> Vec<CubeTensor> {
+    let mut runs: Vec<CubeTensor> = Vec::new();
+    for tensor in tensors {
+        let len = tensor.meta.num_elements();
+        if let Some(last) = runs.last_mut() {
+            let [before, place] = [&*last, &tensor].map(Place::of);
+            let own = last.meta.num_elements();
+            if last.is_contiguous()
+                && tensor.is_contiguous()
+                && own.is_multiple_of(alignment)
+                && place.follows(before)
+            {
+                *last = from_start_of(last, own + len);
+                continue;
+            }
+        }
+        runs.push(tensor);
+    }
+    runs
+}
+
+/// Tensors of the same shape as one tensor, `[N, ..]`; a copy, unless they follow each other in a buffer
+/// already. Their lengths must be multiples of [`alignment`], so that the copy has no gaps.
+pub fn side_by_side(tensors: Vec<CubeTensor>) -> CubeTensor {
+    let shape = tensors[0].meta.shape();
+    let shape = Shape::from([&[tensors.len()], &shape[..]].concat());
+    let mut runs = runs(tensors, 1);
+    let vector = if runs.len() == 1 { runs.remove(0) } else { copied(runs).0 };
+    view(&vector, 0, shape)
+}
+
+/// Part of a buffer that a tensor occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Number that no other buffer of the process has had.
+    pub buffer: usize,
+    /// Bytes of the part.
+    start: u64,
+    end: u64,
+    /// Bytes of the buffer.
+    size: u64,
+}
+
+impl Place {
+    pub fn of(tensor: &CubeTensor) -> Self {
+        let (buffer, start, end) = tensor.handle.clone().binding().claim_key();
+        Self { buffer: buffer.value, start, end, size: tensor.handle.size() }
+    }
+
+    /// Returns `true` for the same part of a buffer of the same size.
+    pub fn is_at(self, other: Self) -> bool {
+        Self { buffer: other.buffer, ..self } == other
+    }
+
+    /// Number of elements of the buffer before the tensor.
+    pub fn first(self) -> usize {
+        self.start as usize / size_of::<f32>()
+    }
+
+    /// Number of elements of the buffer.
+    pub fn elements(self) -> usize {
+        (self.size as usize).div_ceil(size_of::<f32>())
+    }
+
+    /// Returns `true` if the part begins at the end of `before`, in the same buffer.
+    fn follows(self, before: Self) -> bool {
+        self.buffer == before.buffer && self.start == before.end
+    }
+
+    /// Number of elements from each of the tensors to the next; `None` if they are in several buffers or not
+    /// evenly spaced.
+    pub fn distance(tensors: &[&CubeTensor]) -> Option<usize> {
+        let places: Vec<Self> = tensors.iter().copied().map(Self::of).collect();
+        let mut distances = places.windows(2).map(|pair| {
+            let distance = pair[1].first().checked_sub(pair[0].first());
+            distance.filter(|_| pair[0].buffer == pair[1].buffer)
+        });
+        let first = distances.next()??;
+        distances.all(|distance| distance == Some(first)).then_some(first)
+    }
 }
 
 /// Returns the part of `vector` from `start` with this shape.
@@ -163,6 +250,15 @@ pub fn view(vector: &CubeTensor, start: usize, shape: Shape) -> CubeTensor {
     let handle = vector.handle.clone().offset_start(bytes(start)).offset_end(bytes(rest));
     let (client, device) = (vector.client.clone(), vector.device.clone());
     CubeTensor::new_contiguous(client, device, shape, handle, vector.dtype)
+}
+
+/// Returns the `len` elements of the buffer of `first` from its beginning, as a vector.
+pub fn from_start_of(first: &CubeTensor, len: usize) -> CubeTensor {
+    let mut handle = first.handle.clone();
+    let end = handle.offset_start.unwrap_or(0) + (len * size_of::<f32>()) as u64;
+    handle.offset_end = Some(handle.size() - end);
+    let (client, device) = (first.client.clone(), first.device.clone());
+    CubeTensor::new_contiguous(client, device, Shape::new([len]), handle, first.dtype)
 }
 
 /// Inputs of a copy: rows and columns of each, as a gradient may be a transposed matrix.

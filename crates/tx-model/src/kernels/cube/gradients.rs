@@ -1,18 +1,27 @@
 //! Backward passes of the kernels: for each, the state saved in forward and the gradients from it.
 
+use std::array::from_fn;
+
 use burn::backend::{
     Autodiff, Cube,
-    autodiff::checkpoint::strategy::CheckpointStrategy,
+    autodiff::{checkpoint::strategy::CheckpointStrategy, ops::NodeGuard},
     tensor::{FloatTensor, IntTensor},
 };
 use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
 
 use super::{
-    activation, attention, cross_entropy, dropout::KeyedMask, extension::CubeKernels, layer_norm,
-    linear,
+    activation, attention, cross_entropy,
+    dropout::KeyedMask,
+    embedding,
+    extension::{CubeKernels, Layer, NormWeights},
+    layer_norm::{self, Norm},
+    linear::{self, Collected, Stack, part},
+    residual::{self, Branch},
+    rows,
+    sums::column_sums,
 };
 use crate::{
-    config,
+    config::Activation,
     kernels::{
         CrossEntropyConfig,
         optional::{OptionalMask, OptionalTensor},
@@ -20,7 +29,7 @@ use crate::{
     },
 };
 
-type Tracked = FloatTensor<Autodiff<Cube>>;
+type Tracked<C> = FloatTensor<Autodiff<Cube, C>>;
 
 impl KernelBackend for Cube {
     fn contiguous(tensor: CubeTensor) -> CubeTensor {
@@ -28,31 +37,117 @@ impl KernelBackend for Cube {
     }
 }
 
+/// Tensor without autodiff, and its node.
+type Parts = (CubeTensor, NodeGuard);
+
+impl<C: CheckpointStrategy> OptionalTensor<Autodiff<Cube, C>> {
+    fn into_parts(self) -> Option<Parts> {
+        self.into_option().map(Tracked::<C>::into_parts)
+    }
+}
+
+/// Linear layer; with 3 tensors it has a bias.
 #[derive(Debug, Clone)]
 struct Linear {
     x: CubeTensor,
     w: CubeTensor,
 }
 
-impl Linear {
-    fn of_x_and_w(self, dy: &CubeTensor, [x, w]: [bool; 2]) -> [Option<CubeTensor>; 2] {
-        [
-            x.then(|| linear::gradient_of_x(dy.clone(), self.w)),
-            w.then(|| linear::gradient_of_w(self.x, dy.clone())),
-        ]
+impl<const N: usize> SavedState<Cube, N> for Linear {
+    fn gradients(self, dy: CubeTensor, needed: [bool; N]) -> [Option<CubeTensor>; N] {
+        let Self { x, w } = self;
+        from_fn(|index| {
+            needed[index].then(|| match index {
+                0 => linear::gradient_of_x(dy.clone(), w.clone()),
+                1 => linear::gradient_of_w(x.clone(), dy.clone()),
+                _ => {
+                    let [sum] = column_sums(dy.clone());
+                    sum
+                }
+            })
+        })
     }
 }
 
-impl SavedState<Cube, 2> for Linear {
-    fn gradients(self, dy: CubeTensor, needed: [bool; 2]) -> [Option<CubeTensor>; 2] {
-        self.of_x_and_w(&dy, needed)
+/// Several linear layers, with the gradients of their outputs one after the other. The tensors are the
+/// input, all weights, and all biases.
+#[derive(Debug, Clone)]
+struct Linears {
+    x: CubeTensor,
+    stack: Stack,
+}
+
+impl<const N: usize> SavedState<Cube, N> for Linears {
+    fn gradients(self, dy: CubeTensor, needed: [bool; N]) -> [Option<CubeTensor>; N] {
+        let (dx, dw, db) = self.stack.backward(self.x, dy, needed[0]);
+        let mut of_weights = dw.into_iter().chain(db);
+        from_fn(|index| if index == 0 { dx.clone() } else { of_weights.next() })
     }
 }
 
-impl SavedState<Cube, 3> for Linear {
-    fn gradients(self, dy: CubeTensor, [x, w, b]: [bool; 3]) -> [Option<CubeTensor>; 3] {
-        let [dx, dw] = self.of_x_and_w(&dy, [x, w]);
-        [dx, dw, b.then(|| linear::gradient_of_b(dy))]
+/// Output of one of several linear layers.
+#[derive(Debug, Clone)]
+struct Output {
+    collected: Collected,
+    index: usize,
+}
+
+impl SavedState<Cube, 1> for Output {
+    fn gradients(self, dy: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
+        [self.collected.add(self.index, dy)]
+    }
+}
+
+/// Returns the outputs of linear layers of the same input. All of them must affect the loss: their gradients
+/// are computed together, from the gradients of all outputs.
+fn apply_all<C: CheckpointStrategy, const N: usize>(
+    x: Tracked<C>,
+    layers: [Layer<Autodiff<Cube, C>>; N],
+) -> [Tracked<C>; N] {
+    let layers = layers.map(|layer| (layer.w, layer.b.into_option()));
+    let w = layers.each_ref().map(|(w, _)| w.primitive().clone());
+    let b = layers.each_ref().map(|(_, b)| b.as_ref().map(|b| b.primitive().clone()));
+    let Some(stack) = Stack::of(rows(x.primitive())[0], &w, &b) else {
+        return layers.map(|(w, b)| {
+            let b = b.map_or(OptionalTensor::Absent, OptionalTensor::Present);
+            Autodiff::<Cube, C>::linear_on_cube(x.clone(), Layer { w, b })
+        });
+    };
+    let y = stack.forward(x.primitive().clone());
+    let state = Linears { x: x.primitive().clone(), stack };
+    let tensors = layers.iter().map(|(w, _)| w);
+    let tensors = tensors.chain(layers.iter().filter_map(|(_, b)| b.as_ref()));
+    let nodes: Vec<NodeGuard> = [&x].into_iter().chain(tensors).map(Tracked::<C>::node).collect();
+    let y = record_all::<C, N>(nodes, state, y);
+    let collected = Collected::new(N);
+    from_fn(|index| {
+        let (y, node) = y.clone().into_parts();
+        let output = Output { collected: collected.clone(), index };
+        record::<Cube, C, _, 1>([node], output, part(&y, index))
+    })
+}
+
+/// Adds the output of `N` linear layers to the autodiff graph, with all biases or none.
+fn record_all<C: CheckpointStrategy, const N: usize>(
+    nodes: Vec<NodeGuard>,
+    state: Linears,
+    y: CubeTensor,
+) -> Tracked<C> {
+    let nodes = match <[NodeGuard; 3]>::try_from(nodes) {
+        Ok(two) => return record::<Cube, C, _, 3>(two, state, y),
+        Err(nodes) => nodes,
+    };
+    let nodes = match <[NodeGuard; 4]>::try_from(nodes) {
+        Ok(three) => return record::<Cube, C, _, 4>(three, state, y),
+        Err(nodes) => nodes,
+    };
+    let nodes = match <[NodeGuard; 5]>::try_from(nodes) {
+        Ok(two_with_biases) => return record::<Cube, C, _, 5>(two_with_biases, state, y),
+        Err(nodes) => nodes,
+    };
+    match <[NodeGuard; 7]>::try_from(nodes) {
+        Ok(three_with_biases) => record::<Cube, C, _, 7>(three_with_biases, state, y),
+        Err(nodes) => unreachable!("{} tensors of {N} layers", nodes.len()),
     }
 }
 
@@ -62,24 +157,41 @@ impl SavedState<Cube, 3> for attention::Input {
     }
 }
 
+/// Norm of `x`; the tensors are `x`, γ, and β if there is one.
 #[derive(Debug, Clone)]
 struct LayerNorm {
     x: CubeTensor,
-    gamma: CubeTensor,
-    epsilon: f32,
+    norm: Norm,
 }
 
-impl SavedState<Cube, 3> for LayerNorm {
-    fn gradients(self, dy: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
-        layer_norm::backward(self.x, self.gamma, true, dy, self.epsilon).map(Some)
+impl<const N: usize> SavedState<Cube, N> for LayerNorm {
+    fn gradients(self, dy: CubeTensor, _: [bool; N]) -> [Option<CubeTensor>; N] {
+        let found = layer_norm::backward(self.x, self.norm, None, false, dy);
+        let mut all = [found.x, found.gamma, found.beta].into_iter();
+        from_fn(|_| all.next())
     }
 }
 
-/// Without a shift.
-impl SavedState<Cube, 2> for LayerNorm {
-    fn gradients(self, dy: CubeTensor, _: [bool; 2]) -> [Option<CubeTensor>; 2] {
-        let [dx, dgamma, _] = layer_norm::backward(self.x, self.gamma, false, dy, self.epsilon);
-        [Some(dx), Some(dgamma)]
+/// Norm of a residual sum; the tensors are both summands, γ, β if there is one, and the bias if there is
+/// one.
+#[derive(Debug, Clone)]
+struct ResidualNorm {
+    sum: CubeTensor,
+    norm: Norm,
+    mask: Option<KeyedMask>,
+    has_bias: bool,
+}
+
+impl<const N: usize> SavedState<Cube, N> for ResidualNorm {
+    fn gradients(self, dy: CubeTensor, _: [bool; N]) -> [Option<CubeTensor>; N] {
+        let Self { sum, norm, mask, has_bias } = self;
+        let beta = norm.has_shift();
+        let found = layer_norm::backward(sum, norm, mask, has_bias, dy);
+        let mut all = [found.x, found.branch, found.gamma]
+            .into_iter()
+            .chain(beta.then_some(found.beta))
+            .chain(has_bias.then_some(found.bias));
+        from_fn(|_| all.next())
     }
 }
 
@@ -94,24 +206,46 @@ impl SavedState<Cube, 1> for Dropout {
     }
 }
 
-/// Sum of a tensor and another with dropout.
-impl SavedState<Cube, 2> for Dropout {
-    fn gradients(self, dy: CubeTensor, [x, y]: [bool; 2]) -> [Option<CubeTensor>; 2] {
-        let dx = x.then(|| dy.clone());
-        [dx, y.then(|| self.mask.apply(dy))]
-    }
-}
-
+/// Residual sum; the tensors are both summands, and the bias if there is one.
 #[derive(Debug, Clone)]
-struct Activation {
-    x: CubeTensor,
-    activation: config::Activation,
+struct Residual {
     mask: Option<KeyedMask>,
 }
 
-impl SavedState<Cube, 1> for Activation {
-    fn gradients(self, dy: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
-        [Some(activation::backward(self.x, dy, self.activation, self.mask.as_ref()))]
+impl<const N: usize> SavedState<Cube, N> for Residual {
+    fn gradients(self, dy: CubeTensor, _: [bool; N]) -> [Option<CubeTensor>; N] {
+        let (branch, bias) = residual::backward(dy.clone(), self.mask, N == 3);
+        let mut all = [dy, branch].into_iter().chain(bias);
+        from_fn(|_| all.next())
+    }
+}
+
+/// The tensors are the input, and the bias if there is one.
+impl<const N: usize> SavedState<Cube, N> for activation::Input {
+    fn gradients(self, dy: CubeTensor, _: [bool; N]) -> [Option<CubeTensor>; N] {
+        let (dx, dbias) = activation::backward(&self, dy);
+        let mut all = [dx].into_iter().chain(dbias);
+        from_fn(|_| all.next())
+    }
+}
+
+/// The tensors are the table, and the positions if there are any.
+#[derive(Debug, Clone)]
+struct Embedding {
+    ids: CubeTensor,
+    vocabulary: usize,
+    options: embedding::Options,
+}
+
+impl<const N: usize> SavedState<Cube, N> for Embedding {
+    fn gradients(self, dy: CubeTensor, needed: [bool; N]) -> [Option<CubeTensor>; N] {
+        let Self { ids, vocabulary, options } = self;
+        from_fn(|index| {
+            needed[index].then(|| match index {
+                0 => embedding::gradient_of_table(dy.clone(), ids.clone(), vocabulary, options),
+                _ => embedding::gradient_of_positions(dy.clone(), options),
+            })
+        })
     }
 }
 
@@ -131,81 +265,154 @@ impl SavedState<Cube, 1> for CrossEntropy {
     }
 }
 
+/// Norm without autodiff, and the nodes of its weights.
+fn norm_parts<C: CheckpointStrategy>(
+    norm: NormWeights<Autodiff<Cube, C>>,
+) -> (Norm, NodeGuard, Option<NodeGuard>) {
+    let (gamma, of_gamma) = norm.gamma.into_parts();
+    let (beta, of_beta) = norm.beta.into_parts().unzip();
+    (Norm::new(gamma, beta, norm.epsilon), of_gamma, of_beta)
+}
+
 impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
-    fn linear_on_cube(x: Tracked, w: Tracked, b: OptionalTensor<Self>) -> Tracked {
-        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+    fn linear_on_cube(x: Tracked<C>, layer: Layer<Self>) -> Tracked<C> {
+        let ((x, of_x), (w, of_w)) = (x.into_parts(), layer.w.into_parts());
         let state = Linear { x: x.clone(), w: w.clone() };
-        match b.into_option().map(Tracked::into_parts) {
-            Some((b, b_node)) => {
+        match layer.b.into_parts() {
+            Some((b, of_b)) => {
                 let y = linear::forward(x, w, Some(b));
-                record::<Cube, C, _, 3>([x_node, w_node, b_node], state, y)
+                record::<Cube, C, _, 3>([of_x, of_w, of_b], state, y)
             }
-            None => record::<Cube, C, _, 2>([x_node, w_node], state, linear::forward(x, w, None)),
+            None => record::<Cube, C, _, 2>([of_x, of_w], state, linear::forward(x, w, None)),
         }
+    }
+
+    fn two_linear_on_cube(
+        x: Tracked<C>,
+        first: Layer<Self>,
+        second: Layer<Self>,
+    ) -> (Tracked<C>, Tracked<C>) {
+        apply_all(x, [first, second]).into()
+    }
+
+    fn three_linear_on_cube(
+        x: Tracked<C>,
+        first: Layer<Self>,
+        second: Layer<Self>,
+        third: Layer<Self>,
+    ) -> (Tracked<C>, Tracked<C>, Tracked<C>) {
+        apply_all(x, [first, second, third]).into()
     }
 
     fn attention_on_cube(
-        q: Tracked,
-        k: Tracked,
-        v: Tracked,
+        q: Tracked<C>,
+        k: Tracked<C>,
+        v: Tracked<C>,
         blocked: OptionalMask<Self>,
-        rate: Option<f64>,
-    ) -> Tracked {
-        let [(q, q_node), (k, k_node), (v, v_node)] = [q, k, v].map(Tracked::into_parts);
-        let input = attention::Input::new([q, k, v], blocked.into_option(), rate);
+        mask: Option<KeyedMask>,
+    ) -> Tracked<C> {
+        let [(q, of_q), (k, of_k), (v, of_v)] = [q, k, v].map(Tracked::<C>::into_parts);
+        let input = attention::Input::new([q, k, v], blocked.into_option(), mask);
         let y = attention::forward(&input);
-        record::<Cube, C, _, 3>([q_node, k_node, v_node], input, y)
+        record::<Cube, C, _, 3>([of_q, of_k, of_v], input, y)
     }
 
-    fn layer_norm_on_cube(
-        x: Tracked,
-        gamma: Tracked,
-        beta: OptionalTensor<Self>,
-        epsilon: f32,
-    ) -> Tracked {
-        let [(x, x_node), (gamma, gamma_node)] = [x, gamma].map(Tracked::into_parts);
-        let [x, gamma] = [x, gamma].map(into_contiguous);
-        let (beta, beta_node) = beta.into_option().map(Tracked::into_parts).unzip();
-        let beta = beta.map(into_contiguous);
-        let y = layer_norm::forward(x.clone(), gamma.clone(), beta, epsilon);
-        let saved = LayerNorm { x, gamma, epsilon };
-        match beta_node {
-            Some(beta_node) => record::<Cube, C, _, 3>([x_node, gamma_node, beta_node], saved, y),
-            None => record::<Cube, C, _, 2>([x_node, gamma_node], saved, y),
+    fn layer_norm_on_cube(x: Tracked<C>, norm: NormWeights<Self>) -> Tracked<C> {
+        let ((x, of_x), (norm, of_gamma, of_beta)) = (x.into_parts(), norm_parts(norm));
+        let state = LayerNorm { x: into_contiguous(x), norm };
+        let y = layer_norm::forward(state.x.clone(), state.norm.clone());
+        match of_beta {
+            Some(of_beta) => record::<Cube, C, _, 3>([of_x, of_gamma, of_beta], state, y),
+            None => record::<Cube, C, _, 2>([of_x, of_gamma], state, y),
         }
     }
 
-    fn residual_on_cube(x: Tracked, y: Tracked, rate: f64) -> Tracked {
-        let [(x, x_node), (y, y_node)] = [x, y].map(Tracked::into_parts);
-        let mask = KeyedMask::sample(&x, rate);
-        let sum = mask.add(x, y);
-        record::<Cube, C, _, 2>([x_node, y_node], Dropout { mask }, sum)
+    fn residual_on_cube(
+        x: Tracked<C>,
+        y: Tracked<C>,
+        bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
+    ) -> Tracked<C> {
+        let [(x, of_x), (y, of_y)] = [x, y].map(Tracked::<C>::into_parts);
+        let (bias, of_bias) = bias.into_parts().unzip();
+        let sum = Branch::new(y, bias, mask).add_to(x);
+        match of_bias {
+            Some(of_bias) => record::<Cube, C, _, 3>([of_x, of_y, of_bias], Residual { mask }, sum),
+            None => record::<Cube, C, _, 2>([of_x, of_y], Residual { mask }, sum),
+        }
+    }
+
+    fn residual_norm_on_cube(
+        x: Tracked<C>,
+        y: Tracked<C>,
+        bias: OptionalTensor<Self>,
+        mask: Option<KeyedMask>,
+        norm: NormWeights<Self>,
+    ) -> Tracked<C> {
+        let [(x, of_x), (y, of_y)] = [x, y].map(Tracked::<C>::into_parts);
+        let (bias, of_bias) = bias.into_parts().unzip();
+        let (norm, of_gamma, of_beta) = norm_parts(norm);
+        let has_bias = bias.is_some();
+        let branch = Branch::new(y, bias, mask);
+        let [sum, y] = layer_norm::forward_of_sum(x, branch, norm.clone());
+        let state = ResidualNorm { sum, norm, mask, has_bias };
+        match (of_beta, of_bias) {
+            (None, None) => record::<Cube, C, _, 3>([of_x, of_y, of_gamma], state, y),
+            (Some(last), None) | (None, Some(last)) => {
+                record::<Cube, C, _, 4>([of_x, of_y, of_gamma, last], state, y)
+            }
+            (Some(of_beta), Some(of_bias)) => {
+                record::<Cube, C, _, 5>([of_x, of_y, of_gamma, of_beta, of_bias], state, y)
+            }
+        }
     }
 
     fn activation_on_cube(
-        x: Tracked,
-        activation: config::Activation,
-        rate: Option<f64>,
-    ) -> Tracked {
-        let (x, node) = x.into_parts();
-        let mask = rate.map(|rate| KeyedMask::sample(&x, rate));
-        let y = activation::forward(x.clone(), activation, mask.as_ref());
-        record::<Cube, C, _, 1>([node], Activation { x, activation, mask }, y)
+        x: Tracked<C>,
+        bias: OptionalTensor<Self>,
+        activation: Activation,
+        mask: Option<KeyedMask>,
+    ) -> Tracked<C> {
+        let (x, of_x) = x.into_parts();
+        let (bias, of_bias) = bias.into_parts().unzip();
+        let input = activation::Input::new(x, bias, activation, mask);
+        let y = activation::forward(&input);
+        match of_bias {
+            Some(of_bias) => record::<Cube, C, _, 2>([of_x, of_bias], input, y),
+            None => record::<Cube, C, _, 1>([of_x], input, y),
+        }
     }
 
-    fn dropout_on_cube(x: Tracked, rate: f64) -> Tracked {
+    fn dropout_on_cube(x: Tracked<C>, mask: KeyedMask) -> Tracked<C> {
         let (x, node) = x.into_parts();
-        let mask = KeyedMask::sample(&x, rate);
         let y = mask.apply(x);
         record::<Cube, C, _, 1>([node], Dropout { mask }, y)
     }
 
+    fn embedding_on_cube(
+        table: Tracked<C>,
+        ids: IntTensor<Cube>,
+        positions: OptionalTensor<Self>,
+        options: embedding::Options,
+    ) -> Tracked<C> {
+        let (table, of_table) = table.into_parts();
+        let [table, ids] = [table, ids].map(into_contiguous);
+        let (positions, of_positions) = positions.into_parts().unzip();
+        let positions = positions.map(into_contiguous);
+        let state = Embedding { ids: ids.clone(), vocabulary: rows(&table)[0], options };
+        let y = embedding::forward(table, ids, positions, options);
+        match of_positions {
+            Some(of_positions) => record::<Cube, C, _, 2>([of_table, of_positions], state, y),
+            None => record::<Cube, C, _, 1>([of_table], state, y),
+        }
+    }
+
     fn cross_entropy_on_cube(
-        logits: Tracked,
+        logits: Tracked<C>,
         targets: IntTensor<Cube>,
         weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
-    ) -> (Tracked, Tracked, IntTensor<Cube>) {
+    ) -> (Tracked<C>, Tracked<C>, IntTensor<Cube>) {
         let (logits, node) = logits.into_parts();
         let [logits, targets] = [logits, targets].map(into_contiguous);
         let weights = weights.into_option().map(|weights| into_contiguous(weights.into_parts().0));
@@ -213,6 +420,6 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
             cross_entropy::forward(logits.clone(), targets.clone(), weights.clone(), config);
         let state = CrossEntropy { logits, targets, weights, numbers: output.numbers, config };
         let loss = record::<Cube, C, _, 1>([node], state, output.loss);
-        (loss, Tracked::new(output.nll), output.correct)
+        (loss, Tracked::<C>::new(output.nll), output.correct)
     }
 }

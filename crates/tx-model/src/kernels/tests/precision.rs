@@ -21,12 +21,12 @@ fn linear_layers_differ_by_rounding_only() {
                 worst = worst.max(check_within(limit, &name, &sizes, |inputs| {
                     let [x, w, b] = inputs else { unreachable!() };
                     let x = shaped(x, [batch, len, d_in]);
-                    flat(linear(x, shaped(w, [d_in, d_out]), Some(b.clone()), precision))
+                    flat(linear(x, weights(shaped(w, [d_in, d_out]), Some(b.clone())), precision))
                 }));
                 worst = worst.max(check_within(limit, &name, &sizes[..2], |inputs| {
                     let x = shaped(&inputs[0], [batch, len, d_in]);
                     let w = shaped(&inputs[1], [d_out, d_in]).transpose();
-                    flat(linear(x, w, None, precision))
+                    flat(linear(x, weights(w, None), precision))
                 }));
             }
         }
@@ -96,14 +96,14 @@ fn feed_forward_differs_by_rounding_only() {
         for (mask, has_biases) in masks().into_iter().flat_map(|m| [(m, false), (m, true)]) {
             let sizes = if has_biases { &sizes[..] } else { &sizes[..3] };
             worst = worst.max(check_within(1.6e-2, "feed-forward", sizes, |inputs| {
-                let weights = FeedForwardWeights {
-                    inner: integers(shaped(&inputs[1], [d_model, d_ff])),
-                    outer: integers(shaped(&inputs[2], [d_ff, d_model])),
-                    biases: has_biases
-                        .then(|| [&inputs[3], &inputs[4]].map(|b| integers(b.clone()))),
-                };
+                let layers = [[d_model, d_ff], [d_ff, d_model]].into_iter().enumerate();
+                let layers = layers.map(|(i, shape)| {
+                    let bias = has_biases.then(|| integers(inputs[3 + i].clone()));
+                    weights(integers(shaped(&inputs[1 + i], shape)), bias)
+                });
+                let layers: [LinearWeights; 2] = layers.collect::<Vec<_>>().try_into().unwrap();
                 let x = integers(shaped(&inputs[0], [1, rows, d_model]));
-                flat(feed_forward(x, weights, Activation::Relu, mask, Bf16))
+                flat(feed_forward(x, layers, Activation::Relu, mask, Bf16).sum())
             }));
         }
     }
@@ -148,8 +148,10 @@ fn linear_layers_with_cross_entropy_differ_by_rounding_only() {
                 };
                 let layer = |precision| LinearInput {
                     x: x.clone(),
-                    w: w.clone(),
-                    b: inputs.get(2).map(|b| integers(b.clone())),
+                    weights: LinearWeights {
+                        w: w.clone(),
+                        b: inputs.get(2).map(|b| integers(b.clone())),
+                    },
                     precision,
                 };
                 let single = linear_cross_entropy(layer(F32), targets.clone(), smoothed(0.1));
@@ -185,8 +187,10 @@ fn linear_layers_with_r_drop_differ_by_rounding_only() {
                 };
                 let layer = |precision| LinearInput {
                     x: integers(shaped(&inputs[0], [2, tokens, d_in])) / 4.0,
-                    w: integers(shaped(&inputs[1], [d_in, vocabulary])),
-                    b: inputs.get(2).map(|b| integers(b.clone())),
+                    weights: LinearWeights {
+                        w: integers(shaped(&inputs[1], [d_in, vocabulary])),
+                        b: inputs.get(2).map(|b| integers(b.clone())),
+                    },
                     precision,
                 };
                 let single = linear_r_drop(layer(F32), targets.clone(), smoothed(0.1), 3.0);
@@ -210,17 +214,14 @@ fn results_in_one_pass_do_not_depend_on_the_number_of_threads() {
             let [x, inner, outer] = [(1, rows * width), (2, width * wide), (3, wide * width)]
                 .map(|(key, len)| input(key, len));
             let biases = [input(4, wide), input(5, width)];
-            let weights = FeedForwardWeights {
-                inner: shaped(&inner, [width, wide]),
-                outer: shaped(&outer, [wide, width]),
-                biases: Some(biases.clone()),
-            };
+            let layers = [(&inner, [width, wide], 0), (&outer, [wide, width], 1)]
+                .map(|(w, shape, bias)| weights(shaped(w, shape), Some(biases[bias].clone())));
             let y = shaped(&x, [1, rows, width]);
-            let y = feed_forward(y, weights, Activation::Relu, dropout, Bf16);
+            let y = feed_forward(y, layers, Activation::Relu, dropout, Bf16).sum();
             let ids = TensorData::new((0..rows as i32).map(|i| i % 130).collect(), [rows]);
             let targets = Targets { ids: Tensor::from_data(ids, &y.device()), weights: None };
-            let (w, b) = (shaped(&inner, [width, wide]), Some(biases[0].clone()));
-            let layer = LinearInput { x: y, w, b, precision: Bf16 };
+            let weights = weights(shaped(&inner, [width, wide]), Some(biases[0].clone()));
+            let layer = LinearInput { x: y, weights, precision: Bf16 };
             let loss = linear_cross_entropy(layer.clone(), targets.clone(), smoothed(0.1)).loss;
             let half = targets.ids.narrow(0, 0, rows / 2);
             let targets = Targets { ids: half, weights: None };
@@ -248,7 +249,7 @@ fn r_drop_without_autodiff_is_in_single_precision() {
         let targets = Targets { weights, ..targets.clone() };
         let [single, found] = [F32, Bf16].map(|precision| {
             let (x, w) = (shaped(&x, [2, 5, 30]), shaped(&w, [30, 40]));
-            let layer = LinearInput { x, w, b: None, precision };
+            let layer = LinearInput { x, weights: LinearWeights { w, b: None }, precision };
             linear_r_drop(layer, targets.clone(), smoothed(0.1), 3.0)
         });
         assert_same_values(&found, &single);
@@ -261,7 +262,7 @@ fn the_precision_applies_with_autodiff_only() {
     let [x, w] =
         [(1, 600), (2, 1_200)].map(|(key, len)| numbers(key, len, Implementation::Kernel).inner());
     let run = |x: Tensor<1>, w: Tensor<1>, precision| {
-        let y = linear(shaped(&x, [1, 20, 30]), shaped(&w, [30, 40]), None, precision);
+        let y = linear(shaped(&x, [1, 20, 30]), weights(shaped(&w, [30, 40]), None), precision);
         y.into_data().iter::<f32>().collect::<Vec<_>>()
     };
     let expected = run(x.clone(), w.clone(), F32);

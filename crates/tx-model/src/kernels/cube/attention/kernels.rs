@@ -3,7 +3,10 @@
 use burn_cubecl::cubecl::{self, prelude::*};
 
 use super::{LOWEST, Layout};
-use crate::kernels::cube::{dropout::factor, max_over_units, sum_over_units};
+use crate::kernels::cube::{
+    dropout::{Mask, factor},
+    max_over_units, sum_over_units,
+};
 
 /// Returns the score of query `i` and key `j` of head `h` of sentence `b`; `LOWEST` if it is blocked.
 #[cube]
@@ -60,22 +63,8 @@ fn change(
 
 /// Returns the factor of dropout of a weight.
 #[cube]
-fn dropout_factor(
-    key: &Sequence<Box<[i32]>>,
-    layout: Layout,
-    b: usize,
-    h: usize,
-    i: usize,
-    j: usize,
-    threshold: u32,
-    keep: f32,
-) -> f32 {
-    let mut kept = 1.0f32;
-    if comptime!(key.len() > 0) {
-        let index = ((b * layout.heads + h) * layout.queries + i) * layout.keys + j;
-        kept = factor(&key[0], index, threshold, keep);
-    }
-    kept
+fn dropout_factor(mask: Mask, layout: Layout, b: usize, h: usize, i: usize, j: usize) -> f32 {
+    factor(mask, ((b * layout.heads + h) * layout.queries + i) * layout.keys + j)
 }
 
 /// Each cube mixes the values for one query of a head of a sentence.
@@ -85,12 +74,10 @@ pub fn attend<M: Int>(
     k: &[f32],
     v: &[f32],
     blocked: &Sequence<Box<[M]>>,
-    key: &Sequence<Box<[i32]>>,
     y: &mut [f32],
     layout: Layout,
     rows: usize,
-    threshold: u32,
-    keep: f32,
+    mask: Mask,
     #[comptime] width: usize,
     #[comptime] room: usize,
     #[comptime] units: usize,
@@ -120,7 +107,7 @@ pub fn attend<M: Int>(
         let found = weights[j];
         let weight = select(found == LOWEST, 0.0f32, (found - highest).exp());
         own += weight;
-        weights[j] = weight * dropout_factor(key, layout, b, h, i, j, threshold, keep);
+        weights[j] = weight * dropout_factor(mask, layout, b, h, i, j);
         j += units;
     }
     let sum = sum_over_units(own, units);
@@ -146,14 +133,12 @@ pub fn of_queries_kernel<M: Int>(
     k: &[f32],
     v: &[f32],
     blocked: &Sequence<Box<[M]>>,
-    key: &Sequence<Box<[i32]>>,
     dy: &[f32],
     results: &mut [f32],
     layout: Layout,
     rows: usize,
     statistics: usize,
-    threshold: u32,
-    keep: f32,
+    mask: Mask,
     #[comptime] width: usize,
     #[comptime] room: usize,
     #[comptime] units: usize,
@@ -194,8 +179,8 @@ pub fn of_queries_kernel<M: Int>(
         let mut changed = 0.0f32;
         if found != LOWEST {
             weight = (found - log_sum).exp();
-            changed = change(v, dy, layout, b, h, i, j, width)
-                * dropout_factor(key, layout, b, h, i, j, threshold, keep);
+            changed =
+                change(v, dy, layout, b, h, i, j, width) * dropout_factor(mask, layout, b, h, i, j);
         }
         scores[j] = weight;
         changes[j] = changed;
@@ -233,7 +218,6 @@ pub fn of_keys_kernel<M: Int>(
     k: &[f32],
     v: &[f32],
     blocked: &Sequence<Box<[M]>>,
-    key: &Sequence<Box<[i32]>>,
     dy: &[f32],
     results: &mut [f32],
     layout: Layout,
@@ -241,8 +225,7 @@ pub fn of_keys_kernel<M: Int>(
     dk: usize,
     dv: usize,
     statistics: usize,
-    threshold: u32,
-    keep: f32,
+    mask: Mask,
     #[comptime] width: usize,
     #[comptime] room: usize,
     #[comptime] units: usize,
@@ -265,7 +248,7 @@ pub fn of_keys_kernel<M: Int>(
         let mut weight = 0.0f32;
         let mut of_score = 0.0f32;
         if found != LOWEST {
-            let kept = dropout_factor(key, layout, b, h, i, j, threshold, keep);
+            let kept = dropout_factor(mask, layout, b, h, i, j);
             let changed = change(v, dy, layout, b, h, i, j, width) * kept;
             weight = (found - results[numbers]).exp();
             of_score = weight * (changed - results[numbers + 1]) * layout.scale;

@@ -1,0 +1,180 @@
+//! Embedding of tokens with scale, positions and dropout, and its backward pass.
+
+use burn::{
+    backend::{Cube, ops::FloatTensorOps},
+    tensor::Shape,
+};
+use burn_cubecl::{
+    cubecl::{self, calculate_cube_count_elemwise, prelude::*},
+    kernel::into_contiguous,
+    tensor::CubeTensor,
+};
+
+use super::{
+    dropout::{KeyedMask, Mask, factor},
+    empty, rows,
+    sums::column_sums,
+    units,
+};
+
+/// Maximum number of units that add up the gradient of one token together.
+const MAX_UNITS: usize = 256;
+
+/// Options of an embedding.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub scale: f32,
+    pub zero_first: bool,
+    pub mask: Option<KeyedMask>,
+}
+
+/// Computes `dropout(scale · table[id] + position)`.
+///
+/// # Shapes
+///
+/// - `table`: `[V, width]`; `ids`: `[B, L]`, 32-bit integers; `positions`: `[L, width]`; all contiguous
+/// - returns `[B, L, width]`
+pub fn forward(
+    table: CubeTensor,
+    ids: CubeTensor,
+    positions: Option<CubeTensor>,
+    options: Options,
+) -> CubeTensor {
+    let ([batch, len], [_, width]) = (rows(&ids), rows(&table));
+    let y = empty(&table, Shape::new([batch, len, width]));
+    let (count, dim) = units(&table, batch * len * width);
+    if batch * len * width > 0 {
+        embed::launch(
+            &table.client.clone(),
+            count,
+            dim,
+            table.into_buffer_arg(),
+            ids.into_buffer_arg(),
+            positions.into_iter().map(CubeTensor::into_buffer_arg).collect(),
+            y.clone().into_buffer_arg(),
+            KeyedMask::argument(options.mask),
+            options.scale,
+            len,
+            width,
+            options.zero_first,
+        );
+    }
+    y
+}
+
+/// Returns the gradient of the table, whose shape is `[vocabulary, width]`.
+pub fn gradient_of_table(
+    dy: CubeTensor,
+    ids: CubeTensor,
+    vocabulary: usize,
+    options: Options,
+) -> CubeTensor {
+    let (dy, [_, len]) = (into_contiguous(dy), rows(&ids));
+    let [count, width] = rows(&dy);
+    let shape = Shape::new([vocabulary, width]);
+    let table = Cube::float_zeros(shape, &dy.device, dy.dtype.into());
+    if count * width > 0 {
+        let units = width.next_power_of_two().clamp(32, MAX_UNITS);
+        let dim = CubeDim::new_1d(units as u32);
+        let cubes = calculate_cube_count_elemwise(&dy.client, count * units, dim);
+        of_table::launch(
+            &dy.client.clone(),
+            cubes,
+            dim,
+            dy.into_buffer_arg(),
+            ids.into_buffer_arg(),
+            table.clone().into_buffer_arg(),
+            KeyedMask::argument(options.mask),
+            options.scale,
+            count,
+            len,
+            width,
+            units,
+            options.zero_first,
+        );
+    }
+    table
+}
+
+/// Returns the gradient of the positions, `[L, width]`.
+pub fn gradient_of_positions(dy: CubeTensor, options: Options) -> CubeTensor {
+    let shape = dy.meta.shape().clone();
+    let (batch, len, width) = (shape[0], shape[1], shape[2]);
+    let dy = match options.mask {
+        Some(mask) => mask.apply(dy),
+        None => into_contiguous(dy),
+    };
+    let [sum] = column_sums(Cube::float_reshape(dy, Shape::new([batch, len * width])));
+    Cube::float_reshape(sum, Shape::new([len, width]))
+}
+
+#[cube(launch)]
+fn embed(
+    table: &[f32],
+    ids: &[i32],
+    positions: &Sequence<Box<[f32]>>,
+    y: &mut [f32],
+    mask: Mask,
+    scale: f32,
+    len: usize,
+    #[comptime] width: usize,
+    #[comptime] zero_first: bool,
+) {
+    let i = ABSOLUTE_POS;
+    if i < y.len() {
+        let token = i / width;
+        let column = i % width;
+        let position = token % len;
+        let mut value = 0.0f32;
+        if comptime!(!zero_first) || position > 0 {
+            value = scale * table[usize::cast_from(ids[token]) * width + column];
+        }
+        if comptime!(positions.len() > 0) {
+            value += positions[0][position * width + column];
+        }
+        y[i] = value * factor(mask, i);
+    }
+}
+
+/// Each cube takes one token, and adds up the gradients of all tokens with its id if it is the first of
+/// them.
+#[cube(launch)]
+fn of_table(
+    dy: &[f32],
+    ids: &[i32],
+    table: &mut [f32],
+    mask: Mask,
+    scale: f32,
+    count: usize,
+    len: usize,
+    #[comptime] width: usize,
+    #[comptime] units: usize,
+    #[comptime] zero_first: bool,
+) {
+    let token = CUBE_POS;
+    if token >= count {
+        terminate!();
+    }
+    let id = ids[token];
+    let mut earlier = 0usize;
+    while earlier < token && ids[earlier] != id {
+        earlier += 1;
+    }
+    if earlier < token {
+        terminate!();
+    }
+    let first = usize::cast_from(id) * width;
+    let mut column = UNIT_POS as usize;
+    while column < width {
+        let mut sum = 0.0f32;
+        for other in token..count {
+            let counts = comptime!(!zero_first) || other % len > 0;
+            if ids[other] == id && counts {
+                let i = other * width + column;
+                sum += dy[i] * factor(mask, i);
+            }
+        }
+        table[first + column] = sum * scale;
+        column += units;
+    }
+}

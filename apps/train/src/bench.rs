@@ -57,10 +57,12 @@ pub struct BenchArgs {
 
 /// Describes the kernel launches of an update.
 fn summary(launches: &Launches) -> String {
-    let [forward, backward, norm, optimizer] = Phase::ALL.map(|phase| launches.of(phase));
+    let [forward, backward, norm, optimizer] = Phase::UPDATE.map(|phase| launches.of(phase));
     format!(
-        "{} launches: {forward} forward, {backward} backward, {norm} norm, {optimizer} optimizer",
-        launches.total()
+        "{} launches: {forward} forward, {backward} backward, {norm} norm, {optimizer} optimizer; \
+         {} readbacks",
+        launches.total(),
+        launches.readbacks()
     )
 }
 
@@ -125,6 +127,7 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
             report["trained_parameters"] = trained_parameters.into();
             if let Some(launches) = &launches {
                 report["launches"] = launches.total().into();
+                report["readbacks"] = launches.readbacks().into();
                 report["launches_by_phase"] = serde_json::to_value(launches)?;
             }
             if ranks.count() > 1 {

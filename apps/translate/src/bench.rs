@@ -15,7 +15,7 @@ use tx_cli::{
 };
 use tx_infer::{
     Bundle, Classifier, Device, Engine, FillMask, Shortlist, TaskKind,
-    bench::{Encoding, Report, Searching, Timing},
+    bench::{Encoding, Report, Searching, StepCounts, Timing},
     device::Adapter,
 };
 
@@ -215,8 +215,8 @@ impl Target<'_> {
                 threads: self.threads(engine.gains_from_threads()),
                 first_tokens: self.first_tokens,
             };
-            let timing = searching.measure(engine, vocabulary, args.rounds.get())?;
-            self.print(&searching, timing)?;
+            let (timing, counts) = searching.measure(engine, vocabulary, args.rounds.get())?;
+            self.print(&searching, timing, counts.as_ref())?;
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl Target<'_> {
             threads: self.threads(gains_from_threads),
         };
         let timing = measure(&encoding);
-        self.print(&encoding, timing)
+        self.print(&encoding, timing, None)
     }
 
     /// Number of threads. A GPU computes one batch at a time on all of its cores.
@@ -255,13 +255,27 @@ impl Target<'_> {
         if self.args.json { Ok(()) } else { write!(stdout(), "{}", Report::HEADING) }
     }
 
-    fn print(&self, work: &impl fmt::Display, timing: Timing) -> anyhow::Result<()> {
+    fn print(
+        &self,
+        work: &impl fmt::Display,
+        timing: Timing,
+        counts: Option<&StepCounts>,
+    ) -> anyhow::Result<()> {
         let model = self.args.model.model.display().to_string();
         let work = format!("{work}, {}", self.precision);
+        let work = match counts {
+            Some(StepCounts { launches_per_step, readbacks_per_step, .. }) => format!(
+                "{work}, {launches_per_step:.1} launches and {readbacks_per_step:.2} readbacks a step"
+            ),
+            None => work,
+        };
         let report = Report::new(&model, self.name, self.device, work, timing);
         if self.args.json {
             let mut json = serde_json::to_value(&report)?;
             json["open_seconds"] = self.opening.as_secs_f64().into();
+            if let Some(counts) = counts {
+                json["counts"] = serde_json::to_value(counts)?;
+            }
             writeln!(stdout(), "{json}")?;
         } else {
             writeln!(stdout(), "{report}")?;

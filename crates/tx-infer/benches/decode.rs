@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     threads,
                     first_tokens: [None; 2],
                 };
-                let timing = searching.measure(&engine, vocabulary, ROUNDS)?;
+                let (timing, _) = searching.measure(&engine, vocabulary, ROUNDS)?;
                 let report = Report::new(&name, "cpu", &device, searching.to_string(), timing);
                 writeln!(stdout(), "{report}")?;
             }

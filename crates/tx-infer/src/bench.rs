@@ -1,6 +1,7 @@
 //! Benchmarks: timing of repeated work, and the speed of search.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     sync::{
         OnceLock,
@@ -12,6 +13,8 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 use tx_kernels::packed_matrix::without_helpers;
+#[cfg(feature = "burn")]
+use tx_model::kernels::launches::{LaunchCounter, Launches, Phase};
 use tx_text::special;
 
 use crate::{
@@ -152,6 +155,34 @@ impl fmt::Display for Report {
     }
 }
 
+/// Kernel launches of a search on a GPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StepCounts {
+    /// Launches of a step of the decoder.
+    pub launches_per_step: f64,
+    /// Waits for results of the device, in a step.
+    pub readbacks_per_step: f64,
+    /// Launches of the encoder, and of the keys and values of its output, for a batch.
+    pub encoder_launches: f64,
+    /// Launches of a step, by name of the kernel.
+    pub kernels: BTreeMap<String, f64>,
+}
+
+#[cfg(feature = "burn")]
+impl StepCounts {
+    /// Divides the launches of `batches` batches with `steps` steps each.
+    fn of(launches: &Launches, batches: usize, steps: usize) -> Self {
+        let per_step = |count: usize| count as f64 / (batches * steps).max(1) as f64;
+        let kernels = launches.kernels(Phase::Step);
+        Self {
+            launches_per_step: per_step(launches.of(Phase::Step)),
+            readbacks_per_step: per_step(launches.readbacks()),
+            encoder_launches: launches.of(Phase::Forward) as f64 / batches.max(1) as f64,
+            kernels: kernels.map(|(name, count)| (name.to_owned(), per_step(count))).collect(),
+        }
+    }
+}
+
 /// Benchmark of search: generated sources of one length, targets of one length. For a language model,
 /// the sources are prompts, and the targets their continuations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +204,8 @@ pub struct Searching {
 }
 
 impl Searching {
-    /// Measures the search with `engine`, whose source vocabulary has `vocabulary` ids.
+    /// Measures the search with `engine`, whose source vocabulary has `vocabulary` ids. Returns the launches,
+    /// too, if there are any.
     ///
     /// # Errors
     ///
@@ -187,7 +219,7 @@ impl Searching {
         engine: &Engine,
         vocabulary: usize,
         repetitions: usize,
-    ) -> Result<Timing, InferError> {
+    ) -> Result<(Timing, Option<StepCounts>), InferError> {
         let options = self.options(engine);
         let has_source = engine.has_source();
         let [first_source, forced_first] = self.first_tokens;
@@ -216,7 +248,11 @@ impl Searching {
         let failed = OnceLock::new();
         let expected = self.sentences * self.target_len;
         let workers = Workers::new(self.threads);
+        #[cfg(feature = "burn")]
+        let (counter, mut launches) = (LaunchCounter::start(), None);
         let round = |()| {
+            #[cfg(feature = "burn")]
+            let _ = counter.as_ref().map(LaunchCounter::take);
             let (next, tokens) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let work = || {
                 while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -232,12 +268,22 @@ impl Searching {
                 }
             };
             workers.run(work);
+            #[cfg(feature = "burn")]
+            {
+                launches = counter.as_ref().map(LaunchCounter::take);
+            }
             if failed.get().is_none() {
                 assert_eq!(tokens.into_inner(), expected, "all targets have the length asked for");
             }
         };
         let timing = Timing::of(expected, 0, repetitions, |_| (), round);
-        failed.into_inner().map_or(Ok(timing), Err)
+        #[cfg(feature = "burn")]
+        let counts = launches
+            .filter(|launches| launches.total() > 0)
+            .map(|launches| StepCounts::of(&launches, batches.len(), self.target_len));
+        #[cfg(not(feature = "burn"))]
+        let counts = None;
+        failed.into_inner().map_or(Ok((timing, counts)), Err)
     }
 
     /// Options with which all targets have the length asked for.

@@ -65,7 +65,7 @@ impl Bundle {
             (Device::Cpu | Device::Burn(_), _) => {
                 let (dtype, burn) = (precision.float_dtype()?, device.to_burn());
                 let model = self.module::<M::Module>(&burn)?.cast(dtype);
-                Ok(Weights::Module(model.into(), burn))
+                Ok(Weights::on_device(model, burn))
             }
             #[cfg(not(feature = "burn"))]
             (Device::Cpu, Precision::F16 | Precision::Bf16) => {

@@ -26,6 +26,8 @@ mod state;
 
 mod decoder;
 mod ensemble;
+#[cfg(all(feature = "kernels", not(feature = "fusion")))]
+mod look_ahead;
 #[cfg(feature = "burn")]
 mod tensors;
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 #[cfg(feature = "burn")]
 use burn::tensor::DType;
+#[cfg(feature = "burn")]
+use tx_model::kernels::flattened;
 
 #[cfg(feature = "burn")]
 use crate::{
@@ -30,7 +32,13 @@ impl<M: PackedModel> Weights<M> {
         if *device == Device::Cpu && module.dtype() == DType::F32 {
             return Self::Packed(M::from_module(module).into());
         }
-        Self::Module(module.clone().into(), device.to_burn())
+        Self::on_device(module.clone(), device.to_burn())
+    }
+
+    /// Uses a module, which is on `device`, to compute with tensors.
+    #[cfg(feature = "burn")]
+    pub(crate) fn on_device(module: M::Module, device: burn::tensor::Device) -> Self {
+        Self::Module(flattened(module).into(), device)
     }
 
     /// Use of threads by the model.

@@ -42,15 +42,15 @@ pub struct AttentionOutput {
 /// Multi-head attention (section 3.2.2): `h` attentions in parallel on projections of the input.
 #[derive(Module, Debug)]
 pub struct MultiHeadAttention {
-    query: Linear,
-    key: Linear,
-    value: Linear,
-    output: Linear,
+    pub(crate) query: Linear,
+    pub(crate) key: Linear,
+    pub(crate) value: Linear,
+    pub(crate) output: Linear,
     /// Bias per clipped distance and head, `[2k + 1, H]`; self-attention with relative positions.
-    relative: Option<Param<Tensor<2>>>,
+    pub(crate) relative: Option<Param<Tensor<2>>>,
     dropout: Dropout,
     #[module(skip)]
-    n_heads: usize,
+    pub(crate) n_heads: usize,
     #[module(skip)]
     precision: ProductPrecision,
 }

@@ -22,15 +22,15 @@ use crate::{
 /// connection.
 #[derive(Module, Debug)]
 pub struct DecoderLayer {
-    self_attention: Option<MultiHeadAttention>,
-    self_attention_residual: Option<Residual>,
+    pub(crate) self_attention: Option<MultiHeadAttention>,
+    pub(crate) self_attention_residual: Option<Residual>,
     /// In place of self-attention.
     ssru: Option<Ssru>,
     ssru_residual: Option<Residual>,
-    cross_attention: MultiHeadAttention,
-    cross_attention_residual: Residual,
-    feed_forward: FeedForward,
-    feed_forward_residual: Residual,
+    pub(crate) cross_attention: MultiHeadAttention,
+    pub(crate) cross_attention_residual: Residual,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) feed_forward_residual: Residual,
 }
 
 /// Output of a decoder layer.
@@ -143,9 +143,9 @@ impl DecoderLayer {
 /// Stack of `N` layers, in pre-norm with a final normalization.
 #[derive(Module, Debug)]
 pub struct Decoder {
-    layers: Vec<DecoderLayer>,
+    pub(crate) layers: Vec<DecoderLayer>,
     layer_drop: LayerDrop,
-    norm: Option<LayerNorm>,
+    pub(crate) norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
     /// Number of heads, and features of each.

@@ -23,14 +23,14 @@ use crate::{
 /// module.
 #[derive(Module, Debug)]
 pub struct TokenEmbedding {
-    positions: PositionalEncoding,
+    pub(crate) positions: PositionalEncoding,
     dropout: Dropout,
     cutoff: TokenCutoff,
     #[module(skip)]
-    scale: f32,
+    pub(crate) scale: f32,
     /// Whether the zero vector takes the place of the first token's embedding.
     #[module(skip)]
-    zero_first: bool,
+    pub(crate) zero_first: bool,
 }
 
 impl TokenEmbedding {
@@ -111,7 +111,7 @@ pub struct OutputProjection {
     /// `[d_model, vocabulary]`; `None` if it is tied to an embedding.
     weight: Option<Param<Tensor<2>>>,
     /// `[vocabulary]`
-    bias: Option<Param<Tensor<1>>>,
+    pub(crate) bias: Option<Param<Tensor<1>>>,
     #[module(skip)]
     precision: ProductPrecision,
 }
@@ -184,7 +184,7 @@ impl OutputProjection {
     }
 
     /// `[d_model, vocabulary]`
-    fn matrix(&self, table: impl FnOnce() -> Tensor<2>) -> Tensor<2> {
+    pub(crate) fn matrix(&self, table: impl FnOnce() -> Tensor<2>) -> Tensor<2> {
         match &self.weight {
             Some(weight) => weight.val(),
             None => table().transpose(),

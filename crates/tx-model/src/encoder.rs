@@ -20,10 +20,10 @@ use crate::{
 /// One layer: self-attention, then feed-forward, each in a residual connection.
 #[derive(Module, Debug)]
 pub struct EncoderLayer {
-    self_attention: MultiHeadAttention,
-    self_attention_residual: Residual,
-    feed_forward: FeedForward,
-    feed_forward_residual: Residual,
+    pub(crate) self_attention: MultiHeadAttention,
+    pub(crate) self_attention_residual: Residual,
+    pub(crate) feed_forward: FeedForward,
+    pub(crate) feed_forward_residual: Residual,
 }
 
 impl EncoderLayer {
@@ -77,9 +77,9 @@ impl EncoderLayer {
 /// Stack of `N` layers, in pre-norm with a final normalization.
 #[derive(Module, Debug)]
 pub struct Encoder {
-    layers: Vec<EncoderLayer>,
+    pub(crate) layers: Vec<EncoderLayer>,
     layer_drop: LayerDrop,
-    norm: Option<LayerNorm>,
+    pub(crate) norm: Option<LayerNorm>,
     #[module(skip)]
     positions: Positions,
     /// Number of heads, and features of each.

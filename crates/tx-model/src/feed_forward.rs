@@ -18,13 +18,13 @@ use crate::{
 /// token.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    inner: Linear,
+    pub(crate) inner: Linear,
     /// Third matrix of the gated variant.
-    gate: Option<Linear>,
-    outer: Linear,
+    pub(crate) gate: Option<Linear>,
+    pub(crate) outer: Linear,
     dropout: Dropout,
     #[module(skip)]
-    activation: Activation,
+    pub(crate) activation: Activation,
     #[module(skip)]
     precision: ProductPrecision,
 }

@@ -50,7 +50,7 @@ mod flex;
 mod products;
 
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-mod cube;
+pub(crate) mod cube;
 mod flat;
 
 #[cfg(feature = "flex")]
@@ -80,7 +80,7 @@ use extension::{Kernels, UpdateKernel};
 use optional::{OptionalMask, OptionalTensor};
 
 use crate::{config::Activation, product_precision::ProductPrecision};
-pub use flat::{AdamBuffers, FlatTensors};
+pub use flat::{AdamBuffers, FlatTensors, flattened};
 pub use hashed_mask::HashedMask;
 pub use loss::{CrossEntropy, CrossEntropyConfig, Targets};
 pub use losses::{

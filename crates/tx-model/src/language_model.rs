@@ -56,9 +56,9 @@ use crate::{
 #[derive(Module, Debug)]
 pub struct LanguageModel {
     embedding: Embedding,
-    input: TokenEmbedding,
-    layers: Encoder,
-    projection: OutputProjection,
+    pub(crate) input: TokenEmbedding,
+    pub(crate) layers: Encoder,
+    pub(crate) projection: OutputProjection,
     #[module(skip)]
     config: ModelConfig,
 }
@@ -246,7 +246,7 @@ impl LanguageModel {
     }
 
     /// `[vocabulary, d_model]`
-    fn table(&self) -> Tensor<2> {
+    pub(crate) fn table(&self) -> Tensor<2> {
         self.embedding.weight.val()
     }
 }

@@ -57,6 +57,8 @@ pub mod encoder;
 
 #[cfg(feature = "burn")]
 pub mod cache;
+#[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+pub mod step_decoder;
 #[cfg(feature = "burn")]
 pub mod transformer;
 

@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Positions},
-    position_formulas::{alibi_slopes, relative_row, rotary_wavelengths, sinusoids},
+    position_formulas::{alibi_slopes, relative_row, rotary_angles, sinusoids},
 };
 
 /// Positional encoding that is added to the embeddings, for the configurations that have one.
@@ -69,7 +69,7 @@ impl PositionalEncoding {
     }
 
     /// `[max_len, d_model]`
-    fn table(&self) -> Option<Tensor<2>> {
+    pub(crate) fn table(&self) -> Option<Tensor<2>> {
         match (&self.sinusoids, &self.learned) {
             (Some(table), _) => Some(table.clone()),
             (None, Some(table)) => Some(table.val()),
@@ -107,14 +107,12 @@ impl PositionTables {
         match positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
             Positions::Rotary => {
-                let wavelengths = rotary_wavelengths(d_head);
-                let angles: Vec<f64> = queries
-                    .flat_map(|query| wavelengths.iter().map(move |length| query as f64 / length))
-                    .collect();
+                let angles: Vec<f64> =
+                    queries.flat_map(|query| rotary_angles(query, d_head)).collect();
                 let cosines = angles.iter().map(|angle| angle.cos() as f32);
                 let sines = angles.iter().map(|angle| angle.sin() as f32);
                 let table =
-                    TensorData::new(cosines.chain(sines).collect(), [2, 1, len, wavelengths.len()]);
+                    TensorData::new(cosines.chain(sines).collect(), [2, 1, len, d_head / 2]);
                 Self::Rotary(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
             }
             Positions::Relative => {

@@ -16,7 +16,7 @@ use crate::{
 /// [`NormPlacement`].
 #[derive(Module, Debug)]
 pub struct Residual {
-    norm: LayerNorm,
+    pub(crate) norm: LayerNorm,
     dropout: Dropout,
     #[module(skip)]
     placement: NormPlacement,

@@ -57,10 +57,10 @@ pub struct Transformer {
     /// `[target vocabulary, d_model]`
     target_embedding: Option<Embedding>,
     source_input: TokenEmbedding,
-    target_input: TokenEmbedding,
+    pub(crate) target_input: TokenEmbedding,
     encoder: Encoder,
-    decoder: Decoder,
-    projection: OutputProjection,
+    pub(crate) decoder: Decoder,
+    pub(crate) projection: OutputProjection,
     #[module(skip)]
     config: ModelConfig,
 }
@@ -341,7 +341,7 @@ impl Transformer {
     }
 
     /// `[target vocabulary, d_model]`
-    fn target_table(&self) -> Tensor<2> {
+    pub(crate) fn target_table(&self) -> Tensor<2> {
         match &self.target_embedding {
             Some(embedding) => embedding.weight.val(),
             None => self.source_table(),

@@ -45,8 +45,17 @@ pub(super) fn search(
         (0..state.sentences.len() * n_groups).map(|row| Group::new(row / n_groups)).collect();
     let mut found: Vec<Vec<Hypothesis>> = vec![Vec::new(); state.sentences.len()];
     let mut tokens = vec![state.start; groups.len()];
+    let is_plain = n_groups == 1
+        && state.options.early_stopping != EarlyStopping::Narrowing
+        && state.sentences.iter().all(|sentence| sentence.constraints.is_none());
 
     for len in 0.. {
+        let beam = state.options.beam;
+        if is_plain && (len == 0 || groups.iter().all(|group| group.beams.len() == beam)) {
+            let beams = groups.iter().flat_map(|group| &group.beams);
+            let scores: Vec<f32> = beams.map(|beam| beam.log_probability).collect();
+            state.decoder.expect(groups.len(), beam, &scores);
+        }
         let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();
         let count = continuations(state.options);
         let next = state.next(&tokens, len, count, |row| targets[row])?;

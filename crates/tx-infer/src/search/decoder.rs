@@ -25,6 +25,11 @@ pub(super) trait IncrementalDecoder {
 
     /// Replaces row `i` by the former row `rows[i]`; rows may be repeated or omitted.
     fn select(&mut self, rows: &[usize]);
+
+    /// Announces a step of plain greedy search (`beam` 1) or beam search, after which each of the `sources`
+    /// has `beam` adjacent rows. The rows have these log-probabilities. A decoder may compute the next steps
+    /// of such a search in advance.
+    fn expect(&mut self, _sources: usize, _beam: usize, _scores: &[f32]) {}
 }
 
 impl IncrementalDecoder for Decoding<'_> {

@@ -8,6 +8,8 @@ use tx_model::DecoderStart;
 use tx_model::Transformer;
 use tx_text::special::{BOS, PAD};
 
+#[cfg(all(feature = "kernels", not(feature = "fusion")))]
+use super::look_ahead::LookAheadDecoder;
 #[cfg(feature = "burn")]
 use super::tensors::{LanguageModelDecoder, TensorDecoder};
 use super::{
@@ -573,11 +575,23 @@ impl Member {
             }
             #[cfg(feature = "burn")]
             Self::Translation { weights: Weights::Module(model, device), .. } => {
+                #[cfg(all(feature = "kernels", not(feature = "fusion")))]
+                if let (None, Some(decoder)) =
+                    (recorded_layer, LookAheadDecoder::of_transformer(model, sources, device))
+                {
+                    return Box::new(decoder);
+                }
                 Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
             }
             Self::LanguageModel(Weights::Packed(model)) => Box::new(model.start(sources.len())),
             #[cfg(feature = "burn")]
             Self::LanguageModel(Weights::Module(model, device)) => {
+                #[cfg(all(feature = "kernels", not(feature = "fusion")))]
+                if let Some(decoder) =
+                    LookAheadDecoder::of_language_model(model, sources.len(), device)
+                {
+                    return Box::new(decoder);
+                }
                 Box::new(LanguageModelDecoder::new(model, sources.len(), device))
             }
         }

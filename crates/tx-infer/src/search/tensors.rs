@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
-use tx_model::{DecoderCache, LanguageModel, LanguageModelCache, Transformer};
+use tx_model::{
+    DecoderCache, LanguageModel, LanguageModelCache, Transformer,
+    kernels::launches::{Phase, count_readback},
+};
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
@@ -36,6 +39,7 @@ impl<'a> TensorDecoder<'a> {
         device: &'a Device,
         recorded_layer: Option<usize>,
     ) -> Self {
+        Phase::Forward.begin();
         let ids = padded(sources, device);
         let blocked = mask::padding(&ids);
         let memory = model.encode(ids, blocked.clone());
@@ -48,6 +52,7 @@ impl<'a> TensorDecoder<'a> {
     /// Decodes one step and returns the logits `[R, V]`, in single precision for any dtype of the
     /// model.
     fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
+        Phase::Step.begin();
         let tokens = indices(tokens.iter().map(|&token| token as usize), self.device);
         let cache = self.cache.as_mut()?;
         let Some(layer) = self.recorded_layer else {
@@ -105,6 +110,7 @@ impl<'a> LanguageModelDecoder<'a> {
     /// Decodes one step and returns the logits `[R, V]`, in single precision for any dtype of the
     /// model.
     fn advance(&mut self, tokens: &[u32]) -> Option<Tensor<2>> {
+        Phase::Step.begin();
         let tokens = indices(tokens.iter().map(|&token| token as usize), self.device);
         Some(self.model.decode_step(tokens, self.cache.as_mut()?).cast(DType::F32))
     }
@@ -131,7 +137,7 @@ impl IncrementalDecoder for LanguageModelDecoder<'_> {
 }
 
 /// `[len]` on the device.
-fn indices(indices: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+pub(super) fn indices(indices: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let indices: Vec<i32> = indices.map(|index| index as i32).collect();
     let len = indices.len();
     Tensor::from_data(TensorData::new(indices, [len]), device)
@@ -142,7 +148,7 @@ fn indices(indices: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, I
 /// # Shapes
 ///
 /// - `logits`: `[R, V]`
-fn best_next(logits: Tensor<2>, suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
+pub(super) fn best_next(logits: Tensor<2>, suppressed: &[u32], count: usize) -> Vec<Vec<Next>> {
     let device = logits.device();
     let log_probs = log_softmax(logits, 1);
     let [rows, vocabulary] = log_probs.dims();
@@ -189,6 +195,7 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
         log_probs.topk_with_indices(count, 1)
     };
     // A kernel that finds no larger value than negative infinity returns -1.
+    count_readback();
     let tokens: Vec<i64> = tokens.into_data().iter::<i64>().collect();
     // Read together, because each read waits for the device.
     let values = read(Tensor::cat(vec![values, finite], 1));
@@ -206,7 +213,8 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
 }
 
 /// Returns all values, row by row.
-fn read(tensor: Tensor<2>) -> Vec<f32> {
+pub(super) fn read(tensor: Tensor<2>) -> Vec<f32> {
+    count_readback();
     tensor.into_data().iter::<f32>().collect()
 }
 

@@ -11,24 +11,25 @@
     reason = "a kernel has an argument for each buffer and number, and is in a subset of Rust"
 )]
 
-mod activation;
+pub mod activation;
 pub mod adam;
 mod attention;
 mod cross_entropy;
+pub mod decoding;
 pub mod dropout;
 pub mod embedding;
 pub mod extension;
 pub mod flat;
 #[cfg(feature = "autodiff")]
 mod gradients;
-mod layer_norm;
-mod linear;
-mod residual;
+pub mod layer_norm;
+pub mod linear;
+pub mod residual;
 mod sums;
 
 use burn::{
     backend::{Cube, Dispatch, DispatchDevice, ops::FloatTensorOps},
-    tensor::{DType, Shape, Tensor},
+    tensor::{DType, Device, Int, Shape, Tensor},
 };
 use burn_cubecl::{
     cubecl::{self, CubeCount, CubeDim, calculate_cube_count_elemwise, prelude::*},
@@ -45,7 +46,12 @@ const UNITS: u32 = 256;
 /// Returns `true` if the kernels take this tensor. Devices are equal whether or not they track
 /// gradients.
 pub(super) fn is_cube_f32<const D: usize>(x: &Tensor<D>) -> bool {
-    x.dtype() == DType::F32 && matches!(x.device().inner().as_dispatch(), DispatchDevice::Cube(_))
+    x.dtype() == DType::F32 && is_cube(&x.device())
+}
+
+/// Returns `true` for a device of CubeCL.
+pub fn is_cube(device: &Device) -> bool {
+    matches!(device.clone().inner().as_dispatch(), DispatchDevice::Cube(_))
 }
 
 /// Returns `true` if the kernels take the sizes of this attention.
@@ -70,12 +76,22 @@ impl From<Norm> for NormWeights<Dispatch> {
 }
 
 /// Unwraps a tensor that the kernels take and that tracks no gradients; `None` for any other.
-pub(super) fn unwrapped<const D: usize>(x: &Tensor<D>) -> Option<CubeTensor> {
+pub fn unwrapped<const D: usize>(x: &Tensor<D>) -> Option<CubeTensor> {
     is_cube_f32(x).then(|| x.clone().try_into_primitive::<Cube>().ok()).flatten()
 }
 
+/// Unwraps 32-bit integers of a device with the kernels; `None` for others.
+pub fn unwrapped_ints<const D: usize>(x: &Tensor<D, Int>) -> Option<CubeTensor> {
+    (x.dtype() == DType::I32).then(|| x.clone().try_into_primitive::<Cube>().ok()).flatten()
+}
+
+/// Reverses [`unwrapped_ints`].
+pub fn wrapped_ints<const D: usize>(x: CubeTensor) -> Tensor<D, Int> {
+    Tensor::from_primitive::<Cube>(x)
+}
+
 /// Reverses [`unwrapped`].
-pub(super) fn wrapped<const D: usize>(x: CubeTensor) -> Tensor<D> {
+pub fn wrapped<const D: usize>(x: CubeTensor) -> Tensor<D> {
     Tensor::from_primitive::<Cube>(x)
 }
 

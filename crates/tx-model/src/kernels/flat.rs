@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::{
     backend::{Dispatch, tensor::FloatTensor},
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::Tensor,
 };
 
@@ -56,6 +57,38 @@ impl FlatTensors {
     /// Multiplies all elements by `factor`, in place: the views change, too.
     pub fn scale(&self, _: f32) {
         match self.vectors {}
+    }
+}
+
+/// Replaces the weights of a module by views of few vectors, on devices that have kernels for them, so that
+/// one product can use adjacent weights.
+pub fn flattened<M: Module>(module: M) -> M {
+    let mut weights = Collect(Vec::new());
+    module.visit(&mut weights);
+    match FlatTensors::replacing(&mut weights.0) {
+        Some(_) => module.map(&mut Replace(weights.0.into_iter())),
+        None => module,
+    }
+}
+
+/// Visitor that collects all weights.
+struct Collect(Vec<FloatTensor<Dispatch>>);
+
+impl ModuleVisitor for Collect {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push(param.val().into_dispatch());
+    }
+}
+
+/// Mapper that replaces all weights.
+struct Replace(std::vec::IntoIter<FloatTensor<Dispatch>>);
+
+impl ModuleMapper for Replace {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match self.0.next() {
+            Some(view) => param.map(|_| Tensor::from_dispatch(view)),
+            None => param,
+        }
     }
 }
 

@@ -1,18 +1,19 @@
-//! Kernel launches of a training update, which take most of the time of a small model on a GPU.
+//! Kernel launches and readbacks of a training update or a search, which take most of the time of a small
+//! model on a GPU.
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicU8, AtomicUsize, Ordering},
 };
 
 use serde::Serialize;
 
-/// Part of a training update.
+/// Part of a training update or a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Phase {
-    /// From token ids to the loss.
+    /// From token ids to the loss; in a search, from the ids of sources to their keys and values.
     Forward,
     /// Gradients of the weights.
     Backward,
@@ -20,11 +21,13 @@ pub enum Phase {
     Norm,
     /// Change of the weights.
     Optimizer,
+    /// Steps of the decoder in a search.
+    Step,
 }
 
 impl Phase {
-    /// All parts in their order.
-    pub const ALL: [Self; 4] = [Self::Forward, Self::Backward, Self::Norm, Self::Optimizer];
+    /// Parts of an update in their order.
+    pub const UPDATE: [Self; 4] = [Self::Forward, Self::Backward, Self::Norm, Self::Optimizer];
 
     /// Begins this part: launches count as its own until the next part begins. Updates of several
     /// threads are not told apart, because CubeCL has one observer for the whole process.
@@ -34,16 +37,29 @@ impl Phase {
 
     #[cfg(feature = "cubecl")]
     fn current() -> Self {
-        Self::ALL[usize::from(PHASE.load(Ordering::Relaxed)) % Self::ALL.len()]
+        let [forward, backward, norm, optimizer] = Self::UPDATE;
+        let all = [forward, backward, norm, optimizer, Self::Step];
+        all[usize::from(PHASE.load(Ordering::Relaxed)) % all.len()]
     }
 }
 
 static PHASE: AtomicU8 = AtomicU8::new(Phase::Forward as u8);
 
-/// Numbers of launches, by part of the update and name of the kernel.
+static READBACKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a wait for results of the device.
+pub fn count_readback() {
+    READBACKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Numbers of launches, by part and name of the kernel, and of readbacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Launches(BTreeMap<Phase, BTreeMap<String, usize>>);
+pub struct Launches {
+    kernels: BTreeMap<Phase, BTreeMap<String, usize>>,
+    #[serde(skip)]
+    readbacks: usize,
+}
 
 impl Launches {
     /// Returns the number of launches of a part.
@@ -53,13 +69,18 @@ impl Launches {
 
     /// Returns name and launches of each kernel of a part.
     pub fn kernels(&self, phase: Phase) -> impl Iterator<Item = (&str, usize)> {
-        let kernels = self.0.get(&phase).into_iter().flatten();
+        let kernels = self.kernels.get(&phase).into_iter().flatten();
         kernels.map(|(name, &count)| (name.as_str(), count))
     }
 
     /// Returns the number of all launches.
     pub fn total(&self) -> usize {
-        Phase::ALL.map(|phase| self.of(phase)).iter().sum()
+        self.kernels.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// Returns how often the caller waited for results of the device.
+    pub fn readbacks(&self) -> usize {
+        self.readbacks
     }
 }
 
@@ -101,7 +122,7 @@ mod observation {
     use std::{
         collections::BTreeMap,
         mem::take,
-        sync::{Arc, Mutex, PoisonError},
+        sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     };
 
     use burn_cubecl::cubecl::{
@@ -109,7 +130,7 @@ mod observation {
         logging::{LaunchObservation, LaunchObserver},
     };
 
-    use super::{Launches, Phase};
+    use super::{Launches, Phase, READBACKS};
 
     type Counts = BTreeMap<(Phase, &'static str), usize>;
 
@@ -137,10 +158,11 @@ mod observation {
 
         pub fn take(&self) -> Launches {
             let counts = take(&mut *self.observer.0.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut launches = Launches::default();
+            let mut launches =
+                Launches { readbacks: READBACKS.swap(0, Ordering::Relaxed), ..Launches::default() };
             for ((phase, kernel), count) in counts {
                 let kernel = type_name_format(kernel, TypeNameFormatLevel::Short);
-                *launches.0.entry(phase).or_default().entry(kernel).or_default() += count;
+                *launches.kernels.entry(phase).or_default().entry(kernel).or_default() += count;
             }
             launches
         }

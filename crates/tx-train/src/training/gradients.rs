@@ -8,7 +8,11 @@ use burn::{
     optim::{GradientsAccumulator, GradientsParams},
     tensor::{Device, Tensor, TensorData, Transaction},
 };
-use tx_model::kernels::{FlatTensors, launches::Phase, sum_of_squares};
+use tx_model::kernels::{
+    FlatTensors,
+    launches::{Phase, count_readback},
+    sum_of_squares,
+};
 
 use super::{flat_gradients::FlatGradients, update_seeds::UpdateSeeds};
 use crate::{
@@ -249,6 +253,7 @@ fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64)
     if let Some(squares) = squares {
         transaction = transaction.register(squares);
     }
+    count_readback();
     let data = transaction.execute();
     let (losses, squares) = data.split_at(3 * count);
     let number = |data: &TensorData| data.iter::<f64>().next().unwrap_or_default();

@@ -32,12 +32,14 @@ pub struct Options {
 ///
 /// # Shapes
 ///
-/// - `table`: `[V, width]`; `ids`: `[B, L]`, 32-bit integers; `positions`: `[L, width]`; all contiguous
+/// - `table`: `[V, width]`; `ids`: `[B, L]`, 32-bit integers; `positions`: `[.., width]`, of which the
+///   first token has number `offset`; all contiguous
 /// - returns `[B, L, width]`
 pub fn forward(
     table: CubeTensor,
     ids: CubeTensor,
     positions: Option<CubeTensor>,
+    offset: usize,
     options: Options,
 ) -> CubeTensor {
     let ([batch, len], [_, width]) = (rows(&ids), rows(&table));
@@ -55,6 +57,7 @@ pub fn forward(
             KeyedMask::argument(options.mask),
             options.scale,
             len,
+            offset,
             width,
             options.zero_first,
         );
@@ -117,6 +120,7 @@ fn embed(
     mask: Mask,
     scale: f32,
     len: usize,
+    offset: usize,
     #[comptime] width: usize,
     #[comptime] zero_first: bool,
 ) {
@@ -130,7 +134,7 @@ fn embed(
             value = scale * table[usize::cast_from(ids[token]) * width + column];
         }
         if comptime!(positions.len() > 0) {
-            value += positions[0][position * width + column];
+            value += positions[0][(offset + position) * width + column];
         }
         y[i] = value * factor(mask, i);
     }

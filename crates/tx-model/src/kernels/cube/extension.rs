@@ -234,7 +234,7 @@ impl CubeKernels for Cube {
     ) -> CubeTensor {
         let [table, ids] = [table, ids].map(into_contiguous);
         let positions = positions.into_option().map(into_contiguous);
-        embedding::forward(table, ids, positions, options)
+        embedding::forward(table, ids, positions, 0, options)
     }
 
     fn cross_entropy_on_cube(

@@ -400,7 +400,7 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         let (positions, of_positions) = positions.into_parts().unzip();
         let positions = positions.map(into_contiguous);
         let state = Embedding { ids: ids.clone(), vocabulary: rows(&table)[0], options };
-        let y = embedding::forward(table, ids, positions, options);
+        let y = embedding::forward(table, ids, positions, 0, options);
         match of_positions {
             Some(of_positions) => record::<Cube, C, _, 2>([of_table, of_positions], state, y),
             None => record::<Cube, C, _, 1>([of_table], state, y),

@@ -41,7 +41,7 @@ pub fn forward(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>) -> CubeTenso
 }
 
 /// Adds a bias to each of the `segments` of `y`, in place. Each begins `pitch` elements after the last.
-fn add_bias(y: &CubeTensor, b: CubeTensor, pitch: usize, segments: usize) {
+pub fn add_bias(y: &CubeTensor, b: CubeTensor, pitch: usize, segments: usize) {
     let [count, width] = rows(y);
     let (cubes, dim) = units(y, count * width);
     let segment = count * width / segments;
@@ -97,10 +97,22 @@ impl Stack {
     ) -> Option<Self> {
         let shape = w[0].meta.shape();
         let (d_in, d_out) = (shape[0], shape[1]);
+        let alignment = alignment(&w[0]);
+        let is_aligned = |len: usize| len.is_multiple_of(alignment);
+        (is_aligned(count * d_out) && is_aligned(d_in * d_out))
+            .then(|| Self::evenly_spaced(w, b))
+            .flatten()
+    }
+
+    /// Stacks layers; `None` if their weights are elsewhere, or have several shapes.
+    pub fn evenly_spaced<const N: usize>(
+        w: &[CubeTensor; N],
+        b: &[Option<CubeTensor>; N],
+    ) -> Option<Self> {
+        let shape = w[0].meta.shape();
+        let (d_in, d_out) = (shape[0], shape[1]);
         let is_row_major = |w: &CubeTensor| w.meta.strides()[..] == [d_out, 1];
-        if w.iter().any(|w| w.meta.shape() != shape || !is_row_major(w))
-            || [count * d_out, d_in * d_out].iter().any(|len| !len.is_multiple_of(alignment(&w[0])))
-        {
+        if w.iter().any(|w| w.meta.shape() != shape || !is_row_major(w)) {
             return None;
         }
         let b = match b.iter().filter(|b| b.is_some()).count() {
@@ -131,16 +143,30 @@ impl Stack {
     ///
     /// - `x`: `[.., d_in]`; returns `[N, .., d_out]`
     pub fn forward(&self, x: CubeTensor) -> CubeTensor {
-        let [count, d_in] = rows(&x);
         let mut shape = vec![self.len()];
         shape.extend(x.meta.shape().iter().copied());
         let last = shape.len() - 1;
         shape[last] = self.w.meta.shape()[2];
-        let y = Cube::float_matmul(reshaped(x, [1, count, d_in]), self.w.clone());
+        let y = self.product(x);
         if let Some((b, pitch)) = self.b.clone() {
             add_bias(&y, b, pitch, self.len());
         }
         Cube::float_reshape(y, Shape::from(shape))
+    }
+
+    /// Computes the products of all layers, without the biases.
+    ///
+    /// # Shapes
+    ///
+    /// - `x`: `[.., d_in]`; returns `[N, rows, d_out]`
+    pub fn product(&self, x: CubeTensor) -> CubeTensor {
+        let [count, d_in] = rows(&x);
+        Cube::float_matmul(reshaped(x, [1, count, d_in]), self.w.clone())
+    }
+
+    /// Returns a vector with all biases, and the distance from one to the next.
+    pub fn bias(&self) -> Option<(CubeTensor, usize)> {
+        self.b.clone()
     }
 
     /// Returns the gradients of `x`, of each weight and of each bias from those of all outputs.

@@ -1,0 +1,586 @@
+//! Decoding step by step with the kernels for CubeCL devices. A step takes few launches, reads nothing
+//! back, and moves no keys and values.
+
+use burn::{
+    backend::{Cube, ops::FloatTensorOps},
+    module::Param,
+    nn::Linear,
+    tensor::{DType, Device, Int, Shape, Slice, Tensor, TensorData},
+};
+use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
+
+use crate::{
+    attention::MultiHeadAttention,
+    config::{Activation, Autoregression, ModelConfig, NormPlacement, Positions},
+    embedding::TokenEmbedding,
+    feed_forward::FeedForward,
+    kernels::cube::{
+        activation,
+        decoding::{self, Best, Cache, Extended, Heads, MAX_BEST, Memory, Positional, Rows},
+        embedding, is_cube,
+        layer_norm::{self, Norm},
+        linear::{self, Stack},
+        residual::Branch,
+        unwrapped, unwrapped_ints, wrapped, wrapped_ints,
+    },
+    language_model::LanguageModel,
+    layer_norm::LayerNorm,
+    position_formulas::{MAX_RELATIVE_DISTANCE, alibi_slopes, rotary_angles},
+    residual::Residual,
+    transformer::Transformer,
+};
+
+/// Positions for which a cache has room at first.
+const FIRST_LEN: usize = 32;
+
+/// Decoder of a batch of unfinished texts on a CubeCL device.
+///
+/// [`DecoderRows`] describe the rows of the batch at a step. The keys and values of earlier steps remain
+/// valid, so a caller can return to [an earlier step](Self::rewind) with the rows of that step.
+#[derive(Debug)]
+pub struct StepDecoder {
+    embedding: Embedding,
+    sub_layers: Vec<SubLayer>,
+    placement: NormPlacement,
+    /// Norm after the last layer.
+    norm: Option<Norm>,
+    /// `[d_model, V]`
+    projection: CubeTensor,
+    /// `[V]`
+    projection_bias: Option<CubeTensor>,
+    max_len: usize,
+    /// Tokens decoded so far.
+    len: usize,
+}
+
+/// Rows of a batch at one step: for each, its source, and the rows that computed its earlier positions.
+#[derive(Debug, Clone)]
+pub struct DecoderRows(Rows);
+
+/// The likeliest next tokens of each row.
+#[derive(Debug, Clone)]
+pub struct NextTokens(Best);
+
+/// Input embedding.
+#[derive(Debug)]
+struct Embedding {
+    table: CubeTensor,
+    positions: Option<CubeTensor>,
+    scale: f32,
+    zero_first: bool,
+}
+
+/// Sub-layer with its norm.
+#[derive(Debug)]
+struct SubLayer {
+    function: Function,
+    norm: Norm,
+}
+
+#[derive(Debug)]
+enum Function {
+    SelfAttention {
+        projections: Stack,
+        positional: Positional,
+        output: Layer,
+        heads: Heads,
+        cache: Cache,
+    },
+    CrossAttention {
+        query: Layer,
+        output: Layer,
+        heads: Heads,
+        memory: Memory,
+    },
+    FeedForward {
+        inner: Layer,
+        gate: Option<Layer>,
+        outer: Layer,
+        activation: Activation,
+    },
+}
+
+/// Weights of a linear layer.
+#[derive(Debug, Clone)]
+struct Layer {
+    w: CubeTensor,
+    b: Option<CubeTensor>,
+}
+
+impl Layer {
+    fn of(layer: &Linear) -> Option<Self> {
+        let b = layer.bias.as_ref().map(|b| unwrapped(&b.val()).ok_or(()));
+        Some(Self { w: unwrapped(&layer.weight.val())?, b: b.transpose().ok()? })
+    }
+
+    /// Computes the product, without the bias.
+    fn product(&self, x: CubeTensor) -> CubeTensor {
+        linear::forward(x, self.w.clone(), None)
+    }
+
+    fn sum(&self, x: CubeTensor) -> CubeTensor {
+        linear::forward(x, self.w.clone(), self.b.clone())
+    }
+}
+
+impl Norm {
+    fn of(norm: &LayerNorm) -> Option<Self> {
+        let weights = norm.weights();
+        let beta = weights.beta.map(|beta| unwrapped(&beta).ok_or(()));
+        let gamma = unwrapped(&weights.gamma)?;
+        Some(Self::new(gamma, beta.transpose().ok()?, weights.epsilon as f32))
+    }
+}
+
+impl Embedding {
+    fn of(table: &Tensor<2>, input: &TokenEmbedding) -> Option<Self> {
+        let positions = input.positions.table().map(|table| unwrapped(&table).ok_or(()));
+        let positions = positions.transpose().ok()?;
+        let (scale, zero_first) = (input.scale, input.zero_first);
+        Some(Self { table: unwrapped(table)?, positions, scale, zero_first })
+    }
+}
+
+impl SubLayer {
+    fn self_attention(
+        attention: &MultiHeadAttention,
+        residual: &Residual,
+        positional: &Tables,
+    ) -> Option<Self> {
+        let layers = [&attention.query, &attention.key, &attention.value].map(Layer::of);
+        let [Some(query), Some(key), Some(value)] = layers else { return None };
+        let w = [&query, &key, &value].map(|layer| layer.w.clone());
+        let b = [&query, &key, &value].map(|layer| layer.b.clone());
+        let buffer = empty_cache(&query.w);
+        let function = Function::SelfAttention {
+            projections: Stack::evenly_spaced(&w, &b)?,
+            positional: positional.of(attention)?,
+            output: Layer::of(&attention.output)?,
+            heads: Heads::of(attention),
+            cache: Cache { buffer, len: 0, rows: 0 },
+        };
+        Some(Self { function, norm: Norm::of(&residual.norm)? })
+    }
+
+    fn cross_attention(
+        attention: &MultiHeadAttention,
+        residual: &Residual,
+        memory: &CubeTensor,
+        lengths: &CubeTensor,
+    ) -> Option<Self> {
+        let layers = [&attention.query, &attention.key, &attention.value].map(Layer::of);
+        let [Some(query), Some(key), Some(value)] = layers else { return None };
+        let (w, b) = ([key.w, value.w], [key.b, value.b]);
+        let memory = Memory {
+            keys_values: Stack::evenly_spaced(&w, &b)?.forward(memory.clone()),
+            lengths: lengths.clone(),
+        };
+        let (output, heads) = (Layer::of(&attention.output)?, Heads::of(attention));
+        let function = Function::CrossAttention { query, output, heads, memory };
+        Some(Self { function, norm: Norm::of(&residual.norm)? })
+    }
+
+    fn feed_forward(network: &FeedForward, residual: &Residual) -> Option<Self> {
+        let gate = network.gate.as_ref().map(|gate| Layer::of(gate).ok_or(()));
+        let function = Function::FeedForward {
+            inner: Layer::of(&network.inner)?,
+            gate: gate.transpose().ok()?,
+            outer: Layer::of(&network.outer)?,
+            activation: network.activation,
+        };
+        Some(Self { function, norm: Norm::of(&residual.norm)? })
+    }
+}
+
+/// Positions inside self-attention that all layers share.
+enum Tables {
+    Absent,
+    Rotary(Tensor<2>),
+    /// Learned by each layer.
+    Relative,
+    Alibi(Tensor<2>),
+}
+
+impl Tables {
+    fn new(config: &ModelConfig, device: &Device) -> Self {
+        let (max_len, n_heads) = (config.max_len, config.n_heads);
+        match config.positions {
+            Positions::Sinusoidal | Positions::Learned | Positions::None => Self::Absent,
+            Positions::Relative => Self::Relative,
+            Positions::Rotary => {
+                let d_head = config.d_model / n_heads;
+                let range = (0..max_len).flat_map(|position| rotary_angles(position, d_head));
+                let angles: Vec<f64> = range.collect();
+                let cosines = angles.iter().map(|angle| angle.cos() as f32);
+                let sines = angles.iter().map(|angle| angle.sin() as f32);
+                let table = TensorData::new(
+                    cosines.chain(sines).collect::<Vec<f32>>(),
+                    [2 * max_len, d_head / 2],
+                );
+                Self::Rotary(Tensor::from_data(table, device))
+            }
+            Positions::Alibi => {
+                let slopes = alibi_slopes(n_heads);
+                let distances = (0..max_len).rev();
+                let bias = distances
+                    .flat_map(|distance| slopes.iter().map(move |slope| -slope * distance as f32));
+                let bias = TensorData::new(bias.collect::<Vec<f32>>(), [max_len, n_heads]);
+                Self::Alibi(Tensor::from_data(bias, device))
+            }
+        }
+    }
+
+    fn of(&self, attention: &MultiHeadAttention) -> Option<Positional> {
+        Some(match self {
+            Self::Absent => Positional::Absent,
+            Self::Rotary(table) => Positional::Rotary(unwrapped(table)?),
+            Self::Relative => {
+                // No key comes after its query.
+                let learned = attention.relative.as_ref()?.val();
+                let past = learned.narrow(0, 0, MAX_RELATIVE_DISTANCE + 1);
+                Positional::Bias(into_contiguous(unwrapped(&past)?))
+            }
+            Self::Alibi(bias) => Positional::Bias(unwrapped(bias)?),
+        })
+    }
+}
+
+impl Heads {
+    fn of(attention: &MultiHeadAttention) -> Self {
+        let [d_model, _] = attention.query.weight.dims();
+        Self { number: attention.n_heads, width: d_model / attention.n_heads }
+    }
+}
+
+impl Function {
+    /// Returns the output without the last bias, and that bias. `y`: `[R, d_model]`
+    fn apply(
+        &mut self,
+        y: CubeTensor,
+        rows: &Rows,
+        time: usize,
+    ) -> (CubeTensor, Option<CubeTensor>) {
+        match self {
+            Self::SelfAttention { projections, positional, output, heads, cache } => {
+                cache.make_room(&y, rows.count, time + 1);
+                let (qkv, bias) = (projections.product(y), projections.bias());
+                let mixed = decoding::past(qkv, bias, positional, cache, rows, time, *heads);
+                (output.product(mixed), output.b.clone())
+            }
+            Self::CrossAttention { query, output, heads, memory } => {
+                let q = query.product(y);
+                let mixed = decoding::source(q, query.b.clone(), memory, rows, *heads);
+                (output.product(mixed), output.b.clone())
+            }
+            Self::FeedForward { inner, gate, outer, activation } => {
+                let hidden = match gate {
+                    Some(gate) => {
+                        let gate = (gate.product(y.clone()), gate.b.clone());
+                        let gate = activated(gate, *activation);
+                        Cube::float_mul(gate, inner.sum(y))
+                    }
+                    None => activated((inner.product(y), inner.b.clone()), *activation),
+                };
+                (outer.product(hidden), outer.b.clone())
+            }
+        }
+    }
+}
+
+fn activated((x, bias): (CubeTensor, Option<CubeTensor>), function: Activation) -> CubeTensor {
+    activation::forward(&activation::Input::new(x, bias, function, None))
+}
+
+fn empty_cache(x: &CubeTensor) -> CubeTensor {
+    Cube::float_zeros(Shape::new([0]), &x.device, x.dtype.into())
+}
+
+impl Cache {
+    /// Allocates room for more rows or positions, if needed, and keeps what is there.
+    fn make_room(&mut self, x: &CubeTensor, rows: usize, len: usize) {
+        if rows <= self.rows && len <= self.len {
+            return;
+        }
+        let (old_rows, old_len) = (self.rows, self.len);
+        self.rows = self.rows.max(rows);
+        self.len = if len > self.len { (2 * len).max(FIRST_LEN) } else { self.len };
+        let d_model = x.meta.shape()[x.meta.shape().num_dims() - 1];
+        let shape = Shape::new([2, self.len, self.rows, d_model]);
+        let larger = Cube::float_zeros(shape, &x.device, x.dtype.into());
+        self.buffer = if old_rows * old_len == 0 {
+            larger
+        } else {
+            let ranges = [2, old_len, old_rows, d_model].map(|end| Slice::from(0..end));
+            Cube::float_slice_assign(larger, &ranges, self.buffer.clone())
+        };
+    }
+}
+
+impl StepDecoder {
+    /// Maximum number of tokens that [`best`](Self::best) finds.
+    pub const MAX_BEST: usize = MAX_BEST;
+
+    /// Returns `true` if the kernels support the device, dtype and configuration of a model.
+    pub fn supports(config: &ModelConfig, dtype: DType, device: &Device) -> bool {
+        let has_attention = match config.autoregression {
+            Autoregression::SelfAttention => true,
+            Autoregression::Ssru => false,
+        };
+        has_attention && dtype == DType::F32 && is_cube(device)
+    }
+
+    /// Starts decoding of translations, from the encoder's output; `None` if the kernels do not support the
+    /// device or the model: see [`supports`](Self::supports). The weights must be
+    /// [flat](crate::kernels::flattened).
+    ///
+    /// # Shapes
+    ///
+    /// - `memory`: `[B, S, d_model]`, of sources with these `lengths`
+    pub fn of_transformer(
+        model: &Transformer,
+        memory: &Tensor<3>,
+        lengths: &[usize],
+    ) -> Option<(Self, DecoderRows)> {
+        let states = unwrapped(memory)?;
+        let lengths_on_device = integers(memory, lengths.iter().copied())?;
+        let config = model.config();
+        let tables = Tables::new(config, &memory.device());
+        let mut sub_layers = Vec::new();
+        for layer in &model.decoder.layers {
+            let (attention, residual) =
+                (layer.self_attention.as_ref()?, layer.self_attention_residual.as_ref()?);
+            sub_layers.push(SubLayer::self_attention(attention, residual, &tables)?);
+            let (attention, residual) = (&layer.cross_attention, &layer.cross_attention_residual);
+            let cross = SubLayer::cross_attention(attention, residual, &states, &lengths_on_device);
+            sub_layers.push(cross?);
+            let (network, residual) = (&layer.feed_forward, &layer.feed_forward_residual);
+            sub_layers.push(SubLayer::feed_forward(network, residual)?);
+        }
+        let projection = model.projection.matrix(|| model.target_table());
+        let decoder = Self::new(
+            Embedding::of(&model.target_table(), &model.target_input)?,
+            sub_layers,
+            model.decoder.norm.as_ref(),
+            (projection, model.projection.bias.as_ref()),
+            config,
+        )?;
+        let rows = decoder.rows(lengths.len(), memory)?;
+        Some((decoder, rows))
+    }
+
+    /// Starts decoding of `rows` texts of a language model; `None` if the kernels do not support the device
+    /// or the model.
+    pub fn of_language_model(model: &LanguageModel, rows: usize) -> Option<(Self, DecoderRows)> {
+        let tables = Tables::new(model.config(), &model.table().device());
+        let mut sub_layers = Vec::new();
+        for layer in &model.layers.layers {
+            let (attention, residual) = (&layer.self_attention, &layer.self_attention_residual);
+            sub_layers.push(SubLayer::self_attention(attention, residual, &tables)?);
+            let (network, residual) = (&layer.feed_forward, &layer.feed_forward_residual);
+            sub_layers.push(SubLayer::feed_forward(network, residual)?);
+        }
+        let table = model.table();
+        let projection = model.projection.matrix(|| model.table());
+        let decoder = Self::new(
+            Embedding::of(&table, &model.input)?,
+            sub_layers,
+            model.layers.norm.as_ref(),
+            (projection, model.projection.bias.as_ref()),
+            model.config(),
+        )?;
+        let rows = decoder.rows(rows, &table)?;
+        Some((decoder, rows))
+    }
+
+    fn new(
+        embedding: Embedding,
+        sub_layers: Vec<SubLayer>,
+        norm: Option<&LayerNorm>,
+        (projection, bias): (Tensor<2>, Option<&Param<Tensor<1>>>),
+        config: &ModelConfig,
+    ) -> Option<Self> {
+        let norm = norm.map(|norm| Norm::of(norm).ok_or(())).transpose().ok()?;
+        let bias = bias.map(|bias| unwrapped(&bias.val()).ok_or(())).transpose().ok()?;
+        Some(Self {
+            embedding,
+            sub_layers,
+            placement: config.norm,
+            norm,
+            projection: unwrapped(&projection)?,
+            projection_bias: bias,
+            max_len: config.max_len,
+            len: 0,
+        })
+    }
+
+    /// Returns `count` rows, each with its own source.
+    fn rows<const D: usize>(&self, count: usize, x: &Tensor<D>) -> Option<DecoderRows> {
+        let sources = integers(x, 0..count)?;
+        let table = decoding::integers(&sources, Shape::new([count, self.max_len]));
+        Some(DecoderRows(Rows { count, table, sources }))
+    }
+
+    /// Returns the number of tokens decoded so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns `true` before the first step.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the maximum number of tokens.
+    pub fn max_len(&self) -> usize {
+        self.max_len
+    }
+
+    /// Forgets all but the first `len` tokens.
+    pub fn rewind(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Adds one token to each row, and returns the logits of the next, without the bias of the projection.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: ids `[R]`, 32-bit integers
+    /// - returns `[R, V]`
+    ///
+    /// # Panics
+    ///
+    /// After more than [`max_len`](Self::max_len) steps.
+    pub fn step(&mut self, tokens: &Tensor<1, Int>, rows: &DecoderRows) -> Option<Tensor<2>> {
+        assert!(self.len < self.max_len, "more than {} tokens", self.max_len);
+        let (rows, time) = (&rows.0, self.len);
+        let ids = unwrapped_ints(&tokens.clone().reshape([rows.count, 1]))?;
+        self.len += 1;
+        let Embedding { table, positions, scale, zero_first } = &self.embedding;
+        let options =
+            embedding::Options { scale: *scale, zero_first: *zero_first && time == 0, mask: None };
+        let mut x = embedding::forward(table.clone(), ids, positions.clone(), time, options);
+        x = Cube::float_reshape(x, Shape::new([rows.count, table.meta.shape()[1]]));
+        // The input of the next sub-layer.
+        let mut y = match (self.placement, self.sub_layers.first()) {
+            (NormPlacement::Pre, Some(first)) => layer_norm::forward(x.clone(), first.norm.clone()),
+            _ => x.clone(),
+        };
+        for index in 0..self.sub_layers.len() {
+            let next = self.sub_layers.get(index + 1).map(|next| next.norm.clone());
+            let sub_layer = &mut self.sub_layers[index];
+            let (z, bias) = sub_layer.function.apply(y, rows, time);
+            let norm = sub_layer.norm.clone();
+            [x, y] = match self.placement {
+                NormPlacement::Pre => {
+                    let branch = Branch::new(z, bias, None);
+                    match next.or_else(|| self.norm.clone()) {
+                        Some(next) => layer_norm::forward_of_sum(x, branch, next),
+                        None => {
+                            let x = branch.add_to(x);
+                            [x.clone(), x]
+                        }
+                    }
+                }
+                NormPlacement::Post | NormPlacement::PostFinal => {
+                    let [_, y] = layer_norm::forward_of_sum(x, Branch::new(z, bias, None), norm);
+                    [y.clone(), y]
+                }
+                NormPlacement::SublayerOutput => {
+                    if let Some(bias) = bias {
+                        linear::add_bias(&z, bias, 0, 1);
+                    }
+                    let z = layer_norm::forward(z, norm);
+                    let x = Branch::new(z, None, None).add_to(x);
+                    [x.clone(), x]
+                }
+            };
+        }
+        let hidden = match (self.placement, &self.norm) {
+            // Normalized with the last sum, unless there is no sub-layer.
+            (NormPlacement::Pre, _) | (_, None) => y,
+            (_, Some(norm)) => layer_norm::forward(y, norm.clone()),
+        };
+        Some(wrapped(linear::forward(hidden, self.projection.clone(), None)))
+    }
+
+    /// Adds the bias of the projection to the logits of [`step`](Self::step).
+    pub fn with_bias(&self, logits: Tensor<2>) -> Tensor<2> {
+        match &self.projection_bias {
+            Some(bias) => logits + wrapped::<1>(bias.clone()).unsqueeze(),
+            None => logits,
+        }
+    }
+
+    /// Finds the `count` likeliest next tokens of each row in the logits of [`step`](Self::step), apart from
+    /// suppressed ones; `None` if `count` exceeds [`MAX_BEST`](Self::MAX_BEST).
+    ///
+    /// # Shapes
+    ///
+    /// - `logits`: `[R, V]`; `suppressed`: `[V]`, 32-bit integers, not 0 for suppressed ids
+    pub fn best(
+        &self,
+        logits: &Tensor<2>,
+        suppressed: &Tensor<1, Int>,
+        count: usize,
+    ) -> Option<NextTokens> {
+        if count > MAX_BEST {
+            return None;
+        }
+        let (logits, suppressed) = (unwrapped(logits)?, unwrapped_ints(suppressed)?);
+        let bias = self.projection_bias.clone();
+        Some(NextTokens(decoding::best(logits, bias, suppressed, count)))
+    }
+}
+
+impl NextTokens {
+    /// Returns the log-probabilities `[R, count]`, best first, of which the first is NaN in a row whose logits
+    /// are not finite; and the ids, `[R, count]`, -1 where there are fewer.
+    pub fn values_and_ids(&self) -> (Tensor<2>, Tensor<2, Int>) {
+        (wrapped(self.0.values.clone()), wrapped_ints(self.0.ids.clone()))
+    }
+
+    /// Returns the likeliest token of each row: `[R]`.
+    pub fn first(&self) -> Tensor<1, Int> {
+        wrapped_ints(self.0.tokens.clone())
+    }
+
+    /// Returns the rows of the next step of a beam search with `beam` adjacent rows for each of the
+    /// `sources`, if none is finished: their last tokens, the rows that they continue, and their
+    /// log-probabilities, `[sources · beam]` each. `scores` are those of the rows of this step. `end` is the
+    /// id of `<eos>`.
+    pub fn extend(
+        &self,
+        scores: &Tensor<1>,
+        sources: usize,
+        beam: usize,
+        end: u32,
+    ) -> Option<(Tensor<1, Int>, Tensor<1, Int>, Tensor<1>)> {
+        let Extended { tokens, parents, scores } =
+            decoding::extend(&self.0, &unwrapped(scores)?, sources, beam, end);
+        Some((wrapped_ints(tokens), wrapped_ints(parents), wrapped(scores)))
+    }
+}
+
+impl DecoderRows {
+    /// Returns the number of rows.
+    pub fn count(&self) -> usize {
+        self.0.count
+    }
+
+    /// Returns rows of which row `i` continues row `parents[i]` of these, which have `len` tokens.
+    pub fn following(&self, parents: &Tensor<1, Int>, len: usize) -> Option<Self> {
+        Some(Self(self.0.following(&unwrapped_ints(parents)?, len)))
+    }
+}
+
+/// Integers on the device of `x`; `None` unless it has the kernels.
+fn integers<const D: usize>(
+    x: &Tensor<D>,
+    values: impl Iterator<Item = usize>,
+) -> Option<CubeTensor> {
+    let values: Vec<i32> = values.map(|value| value as i32).collect();
+    let len = values.len();
+    let options = (&x.device(), DType::I32);
+    let values = Tensor::<1, Int>::from_data(TensorData::new(values, [len]), options);
+    unwrapped(x).and_then(|_| unwrapped_ints(&values))
+}

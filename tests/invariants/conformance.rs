@@ -46,6 +46,8 @@ mod launches;
 
 mod operations;
 
+mod searching;
+
 mod single_stack;
 
 mod synchronization;

@@ -203,7 +203,7 @@ fn ndarray() -> Device {
 
 impl DeviceName {
     /// Opens the device; `auto` is the first available one of CUDA, Vulkan, WGPU and the CPU.
-    /// `auto` ignores software GPUs.
+    /// `auto` ignores software GPUs and those that are part of the processor.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ fn automatic(process: usize) -> Result<(Kind, Device), DeviceError> {
             (!all.is_empty()).then(|| all.swap_remove(index))
         })
     };
-    find(|adapter| adapter.is_gpu && !adapter.is_miscompiled)
+    find(|adapter| adapter.is_gpu && !adapter.is_integrated && !adapter.is_miscompiled)
         .or_else(|| find(|adapter| !adapter.is_miscompiled))
         .ok_or_else(|| DeviceError::Absent { kind: "auto", index: 0, count: 0, present: names() })
 }

@@ -294,6 +294,22 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
     composed::attention(input, need_weights)
 }
 
+/// Rotary positions (Su et al. 2021): rotates each pair of features `(x_i, x_{i + D/2})` by the angle of its
+/// position.
+///
+/// # Shapes
+///
+/// - `x`: `[B, H, L, D]`; `table`: cosines of the angles, then sines, `[2, 1, L, D / 2]`
+/// - returns `[B, H, L, D]`
+pub fn rotate(x: Tensor<4>, table: Tensor<4>) -> Tensor<4> {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&x) {
+        let (x, table) = (x.into_dispatch(), table.into_dispatch());
+        return Tensor::from_dispatch(Dispatch::rotate_on_cube(x, table));
+    }
+    composed::rotate(x, table)
+}
+
 /// Weights of a norm.
 #[derive(Debug, Clone)]
 pub struct Norm {

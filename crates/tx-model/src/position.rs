@@ -8,6 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Positions},
+    kernels,
     position_formulas::{alibi_slopes, relative_row, rotary_angles, sinusoids},
 };
 
@@ -146,17 +147,7 @@ impl PositionTables {
             Self::Rotary(table) => table,
             Self::None | Self::Relative(_) | Self::Alibi(_) => return x_bhld,
         };
-        let [cos, sin] = [0, 1].map(|function| table.clone().narrow(0, function, 1));
-        let [_, _, _, half] = cos.dims();
-        let first = x_bhld.clone().narrow(3, 0, half);
-        let second = x_bhld.narrow(3, half, half);
-        Tensor::cat(
-            vec![
-                first.clone() * cos.clone() - second.clone() * sin.clone(),
-                first * sin + second * cos,
-            ],
-            3,
-        )
+        kernels::rotate(x_bhld, table.clone())
     }
 
     /// Bias of every query for every key, `[1, H, Q, K]`: looked up in the learned table

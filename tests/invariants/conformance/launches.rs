@@ -1,6 +1,7 @@
 //! Numbers of kernel launches, which do not depend on the machine.
 
-use tx_model::VocabSizes;
+use tx_infer::{bench::Searching, search::Engine};
+use tx_model::{ModelConfig, Transformer, VocabSizes};
 use tx_train::{
     ConfigBuilder,
     bench::{Phase, Updates},
@@ -10,9 +11,9 @@ use tx_train::{
 use super::test_device;
 
 /// Upper limits of the launches of an update: forward, backward, norm and optimizer. SwiftShader binds
-/// few buffers, so the copy of the gradients takes 25 launches of the norm, and 5 for `reverse`.
+/// few buffers, so the copy of the gradients takes 13 launches of the norm, and 4 for `reverse`.
 const LIMITS: [(&str, [usize; 4]); 2] =
-    [("multi30k-tiny", [223, 343, 28, 1]), ("reverse", [47, 77, 8, 1])];
+    [("multi30k-tiny", [105, 231, 16, 1]), ("reverse", [34, 64, 7, 1])];
 
 /// Copy to another layout, which autotune chooses with some products of matrices and not with others.
 const COPY: &str = "CopyKernel";
@@ -26,7 +27,7 @@ fn launches_of_an_update_do_not_grow() {
         let mut builder = ConfigBuilder::from_recipe(recipe).unwrap();
         // The widths do not matter, and a software driver is slow. The norm is clipped.
         for setting in
-            ["train.accumulate=1", "train.clip_norm=1e-9", "model.d_model=32", "model.d_ff=32"]
+            ["train.accumulate=1", "train.clip_norm=1e-9", "model.d_model=64", "model.d_ff=64"]
         {
             builder.set(setting).unwrap();
         }
@@ -45,5 +46,43 @@ fn launches_of_an_update_do_not_grow() {
         for (found, limit) in found.iter().zip(limits) {
             assert!(*found <= limit, "{recipe}: {found:?} instead of {limits:?}");
         }
+    }
+}
+
+/// Maximum launches of a step of a decoder with four layers, with a beam of 1 and of 4.
+const STEP_LIMITS: [(usize, f64); 2] = [(1, 53.0), (4, 54.0)];
+
+/// Embedding, twelve launches a layer, projection, and choice of the tokens. Eight steps are read together.
+#[test]
+fn launches_of_a_decoding_step_do_not_grow() {
+    let Some((_, device)) = test_device() else { return };
+    let config = ModelConfig {
+        d_model: 64,
+        n_heads: 2,
+        d_ff: 64,
+        encoder_layers: 1,
+        decoder_layers: 4,
+        ..ModelConfig::default()
+    };
+    let vocab = VocabSizes { source: 40, target: 40 };
+    device.seed(1);
+    let model = Transformer::new(&config, vocab, &device).unwrap();
+    let engine = Engine::from_transformer(model, 32, &device.into());
+    for (beam, limit) in STEP_LIMITS {
+        let searching = Searching {
+            sentences: 3,
+            batch: 3,
+            beam,
+            source_len: 5,
+            target_len: 16,
+            threads: 1,
+            first_tokens: [None; 2],
+        };
+        let (_, counts) = searching.measure(&engine, vocab.source, 1).unwrap();
+        let counts = counts.expect("launches of a CubeCL device");
+        println!("beam {beam}: {counts:?}");
+        let copies = counts.kernels.get(COPY).copied().unwrap_or(0.0);
+        assert!(counts.launches_per_step - copies <= limit, "{counts:?}");
+        assert!(counts.readbacks_per_step <= 1.0 / 8.0, "{counts:?}");
     }
 }

@@ -16,6 +16,8 @@ pub struct Adapter {
     pub kernels: String,
     /// Whether it is hardware; otherwise it is a software GPU, which computes on the CPU.
     pub is_gpu: bool,
+    /// Whether it is part of the processor, where the driver reports it; `false` on Apple's systems.
+    pub is_integrated: bool,
     /// Bytes that can be allocated on it, where the driver reports them.
     pub memory: Option<u64>,
     /// Bytes of the largest single allocation.
@@ -49,6 +51,7 @@ impl Adapter {
         let lays_out = graphics.as_ref().is_none_or(|graphics| graphics.lays_out_shared_memory);
         Some(Self {
             is_miscompiled: kernels == "wgpu<spirv>" && !lays_out,
+            is_integrated: graphics.as_ref().is_some_and(|graphics| graphics.is_integrated),
             driver: graphics.map(|graphics| graphics.driver),
             name,
             kernels: kernels.into(),
@@ -72,6 +75,8 @@ impl Adapter {
 struct Graphics {
     /// Interface and driver.
     driver: String,
+    /// Whether the adapter is part of the processor.
+    is_integrated: bool,
     /// Whether a kernel may lay out its variables in the shared memory of a workgroup.
     lays_out_shared_memory: bool,
 }
@@ -81,7 +86,9 @@ impl Graphics {
     /// Properties of the first adapter named `name`.
     #[cfg(feature = "wgpu")]
     fn of(name: &str) -> Option<Self> {
-        use burn::backend::wgpu::wgpu::{Backends, Instance, InstanceDescriptor};
+        use burn::backend::wgpu::wgpu::{
+            Backend, Backends, DeviceType, Instance, InstanceDescriptor,
+        };
 
         let instance = Instance::new(InstanceDescriptor::new_without_display_handle());
         let adapters = futures_lite::future::block_on(instance.enumerate_adapters(Backends::all()));
@@ -91,6 +98,9 @@ impl Graphics {
         let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
         Some(Self {
             driver: about.join(" "),
+            // Metal counts Apple's GPUs, which are fast, among them.
+            is_integrated: info.device_type == DeviceType::IntegratedGpu
+                && info.backend != Backend::Metal,
             lays_out_shared_memory: lays_out_shared_memory(adapter),
         })
     }
@@ -128,6 +138,9 @@ impl fmt::Display for Adapter {
         if !self.is_gpu {
             write!(f, ", on the CPU")?;
         }
+        if self.is_integrated {
+            write!(f, ", integrated")?;
+        }
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         if let Some(memory) = self.memory {
             write!(f, ", {:.1} GiB", gib(memory))?;
@@ -150,6 +163,7 @@ mod tests {
             driver: Some("vulkan Mesa 1.0".into()),
             kernels: "wgpu<spirv>".into(),
             is_gpu: false,
+            is_integrated: false,
             memory: Some(3 << 29),
             largest_allocation: 1 << 30,
             shared_memory: 48 << 10,
@@ -159,6 +173,9 @@ mod tests {
         let line = "GPU, vulkan Mesa 1.0, on the CPU, 1.5 GiB, allocations of up to 1.0 GiB, \
                     groups of 1024 threads and 48 KiB; wgpu<spirv>, which are wrong on this driver";
         assert_eq!(adapter.to_string(), line);
+        let integrated = Adapter { is_gpu: true, is_integrated: true, memory: None, ..adapter };
+        let line = "GPU, vulkan Mesa 1.0, integrated, allocations of up to 1.0 GiB, ";
+        assert!(integrated.to_string().starts_with(line), "{integrated}");
         assert_eq!(Adapter::of(&Device::Cpu), None);
     }
 }

@@ -70,6 +70,21 @@ pub fn attention_weights(
     }
 }
 
+/// See [`rotate`](super::rotate()).
+pub fn rotate(x: Tensor<4>, table: Tensor<4>) -> Tensor<4> {
+    let [cos, sin] = [0, 1].map(|function| table.clone().narrow(0, function, 1));
+    let [_, _, _, half] = cos.dims();
+    let first = x.clone().narrow(3, 0, half);
+    let second = x.narrow(3, half, half);
+    Tensor::cat(
+        vec![
+            first.clone() * cos.clone() - second.clone() * sin.clone(),
+            first * sin + second * cos,
+        ],
+        3,
+    )
+}
+
 /// See [`layer_norm`](super::layer_norm()).
 pub fn layer_norm(x: Tensor<3>, norm: Norm) -> Tensor<3> {
     let Norm { gamma, beta, epsilon } = norm;

@@ -25,6 +25,7 @@ mod gradients;
 pub mod layer_norm;
 pub mod linear;
 pub mod residual;
+mod rotation;
 mod sums;
 
 use burn::{

@@ -22,6 +22,9 @@ pub(super) trait KernelBackend: Backend {
 pub(super) trait SavedState<B: Backend, const N: usize>:
     Clone + Debug + Send + 'static
 {
+    /// Whether the gradient of the result must be contiguous.
+    const NEEDS_CONTIGUOUS: bool = true;
+
     /// Returns the gradients of the tensors that need one, from the gradient of the result.
     fn gradients(self, dy: FloatTensor<B>, needed: [bool; N]) -> [Option<FloatTensor<B>>; N];
 }
@@ -39,7 +42,8 @@ impl<B: KernelBackend, K: SavedState<B, N>, const N: usize> Backward<B, N> for A
     type State = K;
 
     fn backward(self, ops: Ops<Self::State, N>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let dy = B::contiguous(gradients.consume::<B>(&ops.node));
+        let dy = gradients.consume::<B>(&ops.node);
+        let dy = if K::NEEDS_CONTIGUOUS { B::contiguous(dy) } else { dy };
         let needed = ops.parents.each_ref().map(Option::is_some);
         for (parent, gradient) in ops.parents.iter().zip(ops.state.gradients(dy, needed)) {
             if let (Some(parent), Some(gradient)) = (parent, gradient) {

@@ -346,6 +346,29 @@ fn fused_kernels_have_the_masks_of_dropout() {
     }
 }
 
+/// Heads beside each other, as after the projection, and in other orders.
+#[test]
+fn rotary_positions_at_many_shapes() {
+    let Some(device) = test_device() else { return };
+    for (index, [len, half]) in shapes(60).enumerate() {
+        if len * half > 40_000 {
+            continue;
+        }
+        let [batch, heads, width] = [1 + index % 3, 1 + index % 4, 2 * half];
+        check("rotation", &device, &[batch * heads * len * width], |inputs| {
+            let x = inputs[0].clone();
+            let x = match index % 2 {
+                0 => x.reshape([batch, len, heads, width]).swap_dims(1, 2),
+                _ => x.reshape([batch, heads, width, len]).swap_dims(2, 3),
+            };
+            // Any numbers do in place of cosines and sines.
+            let table = vector("table", 2 * len * half, &x.device().inner()).cast(x.dtype());
+            kernels::rotate(x, table.reshape([2, 1, len, half]))
+                .reshape([batch * heads * len * width])
+        });
+    }
+}
+
 /// With positions that are learned and others, zero first tokens, and a mask.
 #[test]
 fn embeddings_at_many_shapes() {

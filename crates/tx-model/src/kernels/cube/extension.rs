@@ -13,6 +13,7 @@ use super::{
     layer_norm::{self, Norm},
     linear::{self, Stack, part},
     residual::Branch,
+    rotation::rotate,
     rows,
 };
 use crate::{
@@ -77,6 +78,9 @@ pub trait CubeKernels: Backend {
         #[extension_type] blocked: OptionalMask<Self>,
         mask: Option<KeyedMask>,
     ) -> FloatTensor<Self>;
+
+    /// See [`mod@rotation`](super::rotation).
+    fn rotate_on_cube(x: FloatTensor<Self>, table: FloatTensor<Self>) -> FloatTensor<Self>;
 
     /// See [`mod@layer_norm`].
     fn layer_norm_on_cube(
@@ -186,6 +190,10 @@ impl CubeKernels for Cube {
         mask: Option<KeyedMask>,
     ) -> CubeTensor {
         attention::forward(&attention::Input::new([q, k, v], blocked.into_option(), mask))
+    }
+
+    fn rotate_on_cube(x: CubeTensor, table: CubeTensor) -> CubeTensor {
+        rotate(x, table, false)
     }
 
     fn layer_norm_on_cube(x: CubeTensor, norm: NormWeights<Self>) -> CubeTensor {

@@ -17,6 +17,7 @@ use super::{
     layer_norm::{self, Norm},
     linear::{self, Collected, Stack, part},
     residual::{self, Branch},
+    rotation::rotate,
     rows,
     sums::column_sums,
 };
@@ -154,6 +155,19 @@ fn record_all<C: CheckpointStrategy, const N: usize>(
 impl SavedState<Cube, 3> for attention::Input {
     fn gradients(self, dy: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
         attention::backward(&self, dy).map(Some)
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Rotation {
+    table: CubeTensor,
+}
+
+impl SavedState<Cube, 1> for Rotation {
+    const NEEDS_CONTIGUOUS: bool = false;
+
+    fn gradients(self, dy: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
+        [Some(rotate(dy, self.table, true))]
     }
 }
 
@@ -315,6 +329,12 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         let input = attention::Input::new([q, k, v], blocked.into_option(), mask);
         let y = attention::forward(&input);
         record::<Cube, C, _, 3>([of_q, of_k, of_v], input, y)
+    }
+
+    fn rotate_on_cube(x: Tracked<C>, table: Tracked<C>) -> Tracked<C> {
+        let ((x, node), (table, _)) = (x.into_parts(), table.into_parts());
+        let y = rotate(x, table.clone(), false);
+        record::<Cube, C, _, 1>([node], Rotation { table }, y)
     }
 
     fn layer_norm_on_cube(x: Tracked<C>, norm: NormWeights<Self>) -> Tracked<C> {

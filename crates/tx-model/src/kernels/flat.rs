@@ -36,6 +36,12 @@ impl FlatTensors {
         self.vectors.sum_of_squares()
     }
 
+    /// Adds the tensors of `others`, in place: the views change, too. Returns `false` and changes nothing if
+    /// they have other shapes or are on another device.
+    pub fn add(&self, others: &Self) -> bool {
+        self.vectors.add(&others.vectors)
+    }
+
     /// Multiplies all elements by `factor`, in place: the views change, too.
     pub fn scale(&self, factor: f32) {
         self.vectors.scale(factor);
@@ -51,6 +57,11 @@ impl FlatTensors {
 
     /// Returns the sum of the squares of all elements, `[1]`.
     pub fn sum_of_squares(&self) -> Tensor<1> {
+        match self.vectors {}
+    }
+
+    /// Adds the tensors of `others`, in place: the views change, too.
+    pub fn add(&self, _: &Self) -> bool {
         match self.vectors {}
     }
 

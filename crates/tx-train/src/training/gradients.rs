@@ -125,7 +125,8 @@ fn compute_on_ranks<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
 ) -> UpdateGradients {
-    let (gradients, losses) = accumulate(model, batches, settings);
+    let (sum, losses) = accumulate(model, batches, settings);
+    let gradients = sum.all.unwrap_or_default();
     let (read, _) = read(losses, None);
     let mut flat = FlatGradients::read(model, &gradients, read);
     drop(gradients);
@@ -156,9 +157,9 @@ fn queue<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
 ) -> QueuedGradients {
-    let (mut gradients, losses) = accumulate(model, batches, settings);
+    let (Sum { all, flat }, losses) = accumulate(model, batches, settings);
+    let gradients = all.unwrap_or_default();
     Phase::Norm.begin();
-    let flat = flatten(model, &mut gradients);
     let squares = match &flat {
         Some(flat) => Some(flat.sum_of_squares()),
         None => squared_norm(model, &gradients),
@@ -181,7 +182,7 @@ fn accumulate<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
-) -> (GradientsParams, Vec<BatchLoss>) {
+) -> (Sum, Vec<BatchLoss>) {
     let devices = settings.devices;
     let tokens = settings.counts.target_tokens.max(1);
     let others = devices.iter().skip(1).take(batches.len().saturating_sub(1));
@@ -209,20 +210,21 @@ fn accumulate<M: Trainable>(
         let mean = loss.sum.clone() / tokens as f64;
         // If LayerDrop skips all layers with trained weights, the loss depends on none.
         if mean.is_tracked() {
-            gradients.accumulate(model, GradientsParams::from_grads(mean.backward(), model));
+            gradients.add(model, GradientsParams::from_grads(mean.backward(), model));
         }
         losses.push((index, loss.without_autodiff()));
     }
 
-    let mut sum = GradientsAccumulator::new();
-    for (index, mut replica) in replicas.into_iter().enumerate() {
-        let part = replica.gradients.grads();
-        sum.accumulate(model, if index == 0 { part } else { part.to_device(&devices[0], model) });
+    let mut replicas = replicas.into_iter();
+    let mut sum = replicas.next().map(|replica| replica.gradients).unwrap_or_default();
+    for replica in replicas {
+        let part = replica.gradients.all.unwrap_or_default();
+        sum.add(model, part.to_device(&devices[0], model));
     }
     let losses = (losses.into_iter())
         .map(|(index, loss)| if index == 0 { loss } else { loss.on_device(&devices[0]) })
         .collect();
-    (sum.grads(), losses)
+    (sum, losses)
 }
 
 /// Reads the loss and the number of correct tokens of one batch without autodiff.
@@ -233,12 +235,43 @@ pub(crate) fn read_loss(loss: BatchLoss) -> StepOutput {
 /// Model on one device, with the gradients of its batches.
 struct Replica<M> {
     model: M,
-    gradients: GradientsAccumulator<M>,
+    gradients: Sum,
 }
 
 impl<M: Trainable> Replica<M> {
     fn new(model: M) -> Self {
-        Self { model, gradients: GradientsAccumulator::new() }
+        Self { model, gradients: Sum::default() }
+    }
+}
+
+/// Sum of the gradients of several batches.
+#[derive(Default)]
+struct Sum {
+    /// `None` before the first batch.
+    all: Option<GradientsParams>,
+    /// Vectors of which the gradients are views, on devices that have kernels for them.
+    flat: Option<FlatTensors>,
+}
+
+impl Sum {
+    fn add<M: Module>(&mut self, model: &M, mut gradients: GradientsParams) {
+        Phase::Norm.begin();
+        let flat = flatten(model, &mut gradients);
+        if let (Some(sum), Some(flat)) = (&self.flat, &flat)
+            && sum.add(flat)
+        {
+            return;
+        }
+        let Some(all) = self.all.take() else {
+            *self = Self { all: Some(gradients), flat };
+            return;
+        };
+        let mut sum = GradientsAccumulator::new();
+        sum.accumulate(model, all);
+        sum.accumulate(model, gradients);
+        let mut all = sum.grads();
+        self.flat = flatten(model, &mut all);
+        self.all = Some(all);
     }
 }
 

@@ -21,9 +21,14 @@ const MAX_COPIED: usize = 32;
 /// Number of partial sums of a norm.
 const PARTS: usize = 256;
 
-/// See [`FlatTensors`](crate::kernels::FlatTensors); at least one vector.
+/// See [`FlatTensors`](crate::kernels::FlatTensors).
 #[derive(Debug, Clone)]
-pub struct Vectors(Vec<CubeTensor>);
+pub struct Vectors {
+    /// At least one.
+    vectors: Vec<CubeTensor>,
+    /// Shapes of all tensors, in their order.
+    shapes: Vec<Shape>,
+}
 
 impl Vectors {
     /// Replaces `tensors` by views; `None` if there are none, or some that the kernels do not take, or
@@ -37,6 +42,7 @@ impl Vectors {
             return None;
         }
         // Vectors come after matrices, so that the matrices of adjacent layers are side by side.
+        let shapes = found.iter().map(|tensor| tensor.meta.shape().clone()).collect();
         let mut found: Vec<_> = found.into_iter().zip(tensors).collect();
         found.sort_by_key(|(tensor, _)| tensor.meta.shape().num_dims() < 2);
         let (found, places): (Vec<_>, Vec<_>) = found.into_iter().unzip();
@@ -48,14 +54,14 @@ impl Vectors {
                 *place = wrapped::<1>(part).into_dispatch();
             }
         }
-        (!vectors.is_empty()).then_some(Self(vectors))
+        (!vectors.is_empty()).then_some(Self { vectors, shapes })
     }
 
     /// See [`FlatTensors::sum_of_squares`](crate::kernels::FlatTensors::sum_of_squares).
     pub fn sum_of_squares(&self) -> Tensor<1> {
-        let first = &self.0[0];
-        let parts = empty(first, Shape::new([PARTS * self.0.len()]));
-        for (index, vector) in self.0.iter().enumerate() {
+        let first = &self.vectors[0];
+        let parts = empty(first, Shape::new([PARTS * self.vectors.len()]));
+        for (index, vector) in self.vectors.iter().enumerate() {
             squares::launch(
                 &first.client,
                 CubeCount::Static(PARTS as u32, 1, 1),
@@ -79,9 +85,22 @@ impl Vectors {
         wrapped(sum)
     }
 
+    /// See [`FlatTensors::add`](crate::kernels::FlatTensors::add).
+    pub fn add(&self, others: &Self) -> bool {
+        if self.shapes != others.shapes || self.vectors[0].device != others.vectors[0].device {
+            return false;
+        }
+        for (vector, other) in self.vectors.iter().zip(&others.vectors) {
+            let (count, dim) = units(vector, vector.meta.num_elements());
+            let [x, y] = [vector, other].map(|x| x.clone().into_buffer_arg());
+            added::launch(&vector.client, count, dim, x, y);
+        }
+        true
+    }
+
     /// See [`FlatTensors::scale`](crate::kernels::FlatTensors::scale).
     pub fn scale(&self, factor: f32) {
-        for vector in &self.0 {
+        for vector in &self.vectors {
             let (count, dim) = units(vector, vector.meta.num_elements());
             let argument = vector.clone().into_buffer_arg();
             scaled::launch(&vector.client, count, dim, argument, factor);
@@ -357,5 +376,12 @@ fn sum_of_parts(parts: &[f32], sum: &mut [f32], #[comptime] units: usize) {
 fn scaled(x: &mut [f32], factor: f32) {
     if ABSOLUTE_POS < x.len() {
         x[ABSOLUTE_POS] *= factor;
+    }
+}
+
+#[cube(launch)]
+fn added(x: &mut [f32], y: &[f32]) {
+    if ABSOLUTE_POS < x.len() {
+        x[ABSOLUTE_POS] += y[ABSOLUTE_POS];
     }
 }

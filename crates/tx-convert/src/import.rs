@@ -165,6 +165,8 @@ pub fn import_with(
 pub struct Import {
     /// Format of the model.
     pub format: ImportFormat,
+    /// Task of the model.
+    pub task: ModelTask,
     /// Configuration of the bundle.
     pub config: ModelConfig,
     /// Tokenizers of the bundle.
@@ -202,6 +204,7 @@ impl Import {
         let folder = if origin.is_dir() { origin } else { origin.parent().unwrap_or(origin) };
         Self {
             format,
+            task: ModelTask::Translate,
             config,
             tokenizers,
             languages: None,
@@ -240,7 +243,7 @@ impl Import {
             }),
         });
         let bundle = NewBundle {
-            task: ModelTask::Translate,
+            task: self.task.clone(),
             config: self.config.clone(),
             tokenizers: self.tokenizers.clone(),
             languages: self.languages.clone(),

@@ -20,8 +20,13 @@ use tx_convert::{
     export::export,
     import::{ImportOptions, import, import_with},
 };
-use tx_infer::{Bundle, Cancellation, Device, LanguagePlacement, SearchOptions, Translator};
-use tx_model::{Activation, DecoderStart, NormPlacement, Positions, SinusoidFormula, Tying};
+use tx_infer::{
+    Bundle, Cancellation, Device, LanguagePlacement, ModelTask, SearchOptions, Translator,
+    search::Request,
+};
+use tx_model::{
+    Activation, DecoderStart, NormPlacement, Normalization, Positions, SinusoidFormula, Tying,
+};
 use tx_text::special::{BOS, EOS, UNK};
 use zip::{ZipWriter, write::SimpleFileOptions};
 
@@ -86,6 +91,65 @@ fn translations_and_scores_are_those_of_ctranslate2() {
             assert!(error <= 1e-4, "{name}, beam {beam}: {} and {score}: {text}", found.score);
         }
     }
+}
+
+/// Greedy continuations and log-probabilities of all tokens after `<bos>`.
+#[test]
+fn language_models_continue_texts_as_in_ctranslate2() {
+    for name in ["opt", "llama", "mpt"] {
+        let (_output, bundle) = bundle(&fixtures().join(name));
+        assert_eq!(bundle.task, ModelTask::Generate);
+        let engine = bundle.engine(&Device::Cpu).unwrap();
+        let tokenizer = &bundle.tokenizers.target;
+        let id = |token: &str| tokenizer.id(token).unwrap();
+        for case in cases(name) {
+            let prompt: Vec<u32> =
+                case["prompt"].as_str().unwrap().split_whitespace().map(id).collect();
+            let scored = [&prompt[..], &[id("cat"), id(".")]].concat();
+            let scores =
+                engine.log_probabilities(&[(&[][..], &scored[..])], &Cancellation::new()).unwrap();
+            let expected = texts_of_numbers(&case);
+            assert_eq!(scores[0].len(), expected.len());
+            for (score, expected) in scores[0].iter().zip(expected) {
+                assert!(
+                    (f64::from(*score) - expected).abs() <= 1e-4,
+                    "{name}: {score}, {expected}"
+                );
+            }
+            let tokens = texts(&case["tokens"]);
+            let options = SearchOptions {
+                beam: 1,
+                max_len: Some((prompt.len() + tokens.len()).max(1)),
+                min_len: 0,
+                max_repeats: 0,
+                ..SearchOptions::default()
+            };
+            let request = Request { prefix: &prompt, ..Request::new(&[], 0) };
+            let found = engine.search_requests(&[request], &options, &Cancellation::new()).unwrap();
+            let found: Vec<String> = found[0][0].ids[prompt.len()..]
+                .iter()
+                .filter(|id| **id != EOS)
+                .map(|&id| tokenizer.token(id).unwrap())
+                .collect();
+            assert_eq!(found, tokens, "{name}: {}", case["prompt"]);
+        }
+    }
+}
+
+#[test]
+fn the_configuration_of_a_language_model_is_that_of_the_model() {
+    let find = |name: &str| import(&fixtures().join(name), None).unwrap().config;
+    let (opt, llama) = (find("opt"), find("llama"));
+    assert_eq!(
+        (opt.norm, opt.positions, opt.max_len),
+        (NormPlacement::Pre, Positions::Learned, 24)
+    );
+    assert_eq!((opt.activation, opt.decoder_layers), (Activation::Relu, 2));
+    assert!(opt.tying.ties_projection() && opt.attention_bias && opt.feed_forward_bias);
+    assert_eq!(find("mpt").positions, Positions::Alibi);
+    assert_eq!((llama.positions, llama.activation), (Positions::Rotary, Activation::Gated));
+    assert_eq!((llama.normalization, llama.norm_epsilon), (Normalization::Rms, 1e-6));
+    assert!(!llama.tying.ties_projection() && !llama.attention_bias && !llama.feed_forward_bias);
 }
 
 fn texts_of_numbers(case: &Value) -> Vec<f64> {

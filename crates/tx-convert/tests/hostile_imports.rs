@@ -43,7 +43,7 @@ use hostile_imports::{
 use proptest::prelude::*;
 use serde_json::Value;
 use tx_convert::import::{ImportOptions, import_with};
-use tx_infer::{Bundle, Device, SearchOptions};
+use tx_infer::{Bundle, Device, ModelTask, SearchOptions};
 
 /// Number of mutated models.
 fn cases() -> u32 {
@@ -54,7 +54,7 @@ fn cases() -> u32 {
 const MEMORY: (usize, usize) = (64 << 20, 64);
 
 /// Files of models, relative to `tests/fixtures`. Those that end in `.gz` are decompressed.
-const MODELS: [&[&str]; 23] = [
+const MODELS: [&[&str]; 26] = [
     &[
         "transformers/marian/config.json",
         "transformers/marian/generation_config.json",
@@ -167,6 +167,21 @@ const MODELS: [&[&str]; 23] = [
         "ctranslate2/final/config.json",
         "ctranslate2/final/shared_vocabulary.json",
     ],
+    &[
+        "ctranslate2/opt/model.bin",
+        "ctranslate2/opt/config.json",
+        "ctranslate2/opt/vocabulary.json",
+    ],
+    &[
+        "ctranslate2/llama/model.bin",
+        "ctranslate2/llama/config.json",
+        "ctranslate2/llama/vocabulary.json",
+    ],
+    &[
+        "ctranslate2/mpt/model.bin",
+        "ctranslate2/mpt/config.json",
+        "ctranslate2/mpt/vocabulary.json",
+    ],
 ];
 
 /// Models as they are read without a change.
@@ -197,7 +212,8 @@ fn read(folder: &Path) -> Result<(), String> {
     let source = bundle.tokenizers.source.encode("the boy sees . <eos> ﬁ 日本 😀").unwrap();
     let options = SearchOptions { max_len: Some(3), ..bundle.search.clone().unwrap_or_default() };
     let engine = bundle.engine(&Device::Cpu).unwrap();
-    engine.search(&[&source], &options).map(drop).map_err(|error| error.to_string())
+    let source = if bundle.task == ModelTask::Generate { &[] } else { &source[..] };
+    engine.search(&[source], &options).map(drop).map_err(|error| error.to_string())
 }
 
 /// Runs `work`, and ends this process if it takes minutes.

@@ -1,5 +1,7 @@
 //! Dropout: section 5.4 of the paper, Srivastava et al. 2014.
 
+use std::cell::Cell;
+
 use burn::{
     module::{Flag, Module, Param},
     tensor::{Device, Distribution, Int, Tensor},
@@ -7,7 +9,7 @@ use burn::{
 
 use crate::{
     kernels::{self, DropoutMask, HashedMask},
-    random::next_key,
+    random::mix,
 };
 
 /// Sets a fraction of the activations to 0 in training, and scales the others by `1 / (1 - rate)`.
@@ -16,7 +18,7 @@ use crate::{
 /// long as a matrix product. Here only a key is sampled, and a hash of it and the position decides
 /// whether to drop each element. On the CPU backends the key comes from the device's generator. On other
 /// devices it comes from a generator of the thread, because reading a number back would wait for all queued
-/// work of the device. In both cases the result depends only on the seed of [`seed`](crate::random::seed).
+/// work of the device. In both cases the result depends only on the seed of [`seed`].
 #[derive(Module, Debug)]
 pub struct Dropout {
     training: Param<Flag>,
@@ -116,6 +118,27 @@ impl LayerDrop {
         let number = Tensor::<1>::random([1], uniform, &device);
         number.into_data().iter::<f64>().next().is_some_and(|number| number < self.rate)
     }
+}
+
+/// Increment of the state of SplitMix64.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+thread_local! {
+    /// State of SplitMix64.
+    static KEYS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Seeds the random numbers of `device`, and the dropout masks of all devices that this thread trains on.
+pub fn seed(device: &Device, seed: u64) {
+    device.seed(seed);
+    KEYS.set(mix(seed));
+}
+
+/// Returns the next random number of this thread.
+fn next_key() -> u64 {
+    let state = KEYS.get().wrapping_add(GAMMA);
+    KEYS.set(state);
+    mix(state)
 }
 
 /// Returns `true` if reading a number back from `device` costs nothing, because its backend

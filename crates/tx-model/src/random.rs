@@ -1,8 +1,4 @@
-//! Seeds of random numbers.
-
-use std::cell::Cell;
-
-use burn::tensor::Device;
+//! Mixing of seeds.
 
 /// Returns a hash of `x` in which each input bit affects every output bit: the finalizer of
 /// SplitMix64 (Steele et al. 2014).
@@ -13,27 +9,6 @@ pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
-}
-
-/// Increment of the state of SplitMix64.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-thread_local! {
-    /// State of SplitMix64.
-    static KEYS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Seeds the random numbers of `device`, and the dropout masks of all devices that this thread trains on.
-pub fn seed(device: &Device, seed: u64) {
-    device.seed(seed);
-    KEYS.set(mix(seed));
-}
-
-/// Returns the next random number of this thread.
-pub(crate) fn next_key() -> u64 {
-    let state = KEYS.get().wrapping_add(GAMMA);
-    KEYS.set(state);
-    mix(state)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tx_infer::{TaskKind, bench::Timing};
 pub use tx_model::kernels::launches::{Launches, Phase};
 use tx_model::{
     Classifier, ConfigError, LanguageModel, MaskedLanguageModel, Transformer, VocabSizes,
-    kernels::launches::LaunchCounter,
+    dropout::seed, kernels::launches::LaunchCounter,
 };
 use tx_text::{
     TokenizerKind,
@@ -194,7 +194,7 @@ impl Updates {
         let mut learner = Learner::new(model, optimizer(config), rate);
         let batches = train.accumulate.max(1);
         let prepare = |step: usize| -> Vec<BatchOf<M>> {
-            device.seed(step as u64);
+            seed(&device, step as u64);
             let own = (ranks.rank()..batches).step_by(ranks.count());
             own.map(|part| batch(self, step * batches + part, &device)).collect()
         };

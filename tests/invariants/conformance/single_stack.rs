@@ -1,5 +1,8 @@
 //! Models with one stack.
 
+#[cfg(all(any(feature = "wgpu", feature = "cuda"), not(feature = "fusion")))]
+use burn::tensor::IntDType;
+use burn::tensor::{Int, Tensor};
 use tx_data::mask;
 use tx_model::{Activation, Tying};
 
@@ -83,5 +86,32 @@ fn decode(pair: &Pair) -> f64 {
         let expected = scores_at(&full, place);
         worst = worst.max(pair.assert_close("a step", &scores, &expected, SCORES));
     }
+    worst.max(decode_on_gpu(pair, &full, &input.ids))
+}
+
+/// Step-by-step decoding with the kernels for GPUs, against full decoding on the CPU.
+#[cfg(all(any(feature = "wgpu", feature = "cuda"), not(feature = "fusion")))]
+fn decode_on_gpu(pair: &Pair, full: &Tensor<3>, ids: &Tensor<2, Int>) -> f64 {
+    use tx_model::{kernels::flattened, step_decoder::StepDecoder};
+
+    let model = flattened(language_model(&pair.found, &pair.found.device));
+    let [batch, len] = ids.dims();
+    let started = StepDecoder::of_language_model(&model, batch);
+    let is_gpu = StepDecoder::supports(model.config(), model.dtype(), &pair.found.device);
+    assert_eq!(started.is_some(), is_gpu, "{}", pair.name());
+    let Some((mut decoder, rows)) = started else { return 0.0 };
+    let mut worst = 0.0_f64;
+    for place in 0..len {
+        let tokens = column(ids, place).cast(IntDType::I32);
+        let logits = decoder.step(&tokens, &rows).expect("the device has the kernels");
+        let scores = decoder.with_bias(logits).into_data();
+        let expected = scores_at(full, place);
+        worst = worst.max(pair.assert_close("a step on the GPU", &scores, &expected, SCORES));
+    }
     worst
+}
+
+#[cfg(not(all(any(feature = "wgpu", feature = "cuda"), not(feature = "fusion"))))]
+fn decode_on_gpu(_: &Pair, _: &Tensor<3>, _: &Tensor<2, Int>) -> f64 {
+    0.0
 }

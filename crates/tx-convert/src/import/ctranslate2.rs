@@ -1,12 +1,12 @@
-//! Import of encoder-decoder models of CTranslate2: a folder with `model.bin`, and packages of Argos
-//! Translate, which have such a folder and a SentencePiece model or codes of subword-nmt.
+//! Import of encoder-decoder and language models of CTranslate2: a folder with `model.bin`, and packages
+//! of Argos Translate, which have such a folder and a SentencePiece model or codes of subword-nmt.
 //!
 //! Models of OpenNMT, and so all packages of Argos, read sources without `<eos>`.
 
 use std::{path::Path, sync::Arc};
 
-use tx_infer::{LanguagePlacement, Languages};
-use tx_model::{Tying, VocabSizes};
+use tx_infer::{LanguagePlacement, Languages, ModelTask};
+use tx_model::{Architecture, Tying, VocabSizes};
 use tx_text::{
     Ends, Tokenizers,
     special::{BOS, EOS, PAD, SPECIAL_TOKENS, UNK},
@@ -49,6 +49,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let settings = Settings::read(&found, &mut files, &numbers, &texts)?;
     let model = Model { specification, revision, tensors: &tensors, numbers, aliases };
     let mut config = model.config(&settings).map_err(unsupported)?;
+    let architecture = model.architecture();
 
     let rows = [model.source_rows(), model.target_rows()];
     let names = settings.names();
@@ -85,17 +86,31 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     }
     let vocab = VocabSizes { source: orders[0].len(), target: orders[1].len() };
     // A table of positions of another model may be longer than tx permits.
-    config.check(vocab).map_err(|error| unsupported(error.problems))?;
+    config.check_architecture(architecture, vocab).map_err(|error| unsupported(error.problems))?;
     let notes = notes(&sides, ends, options);
     let mut map = WeightMap::new(Arc::new(tensors));
-    weights::add(&mut map, &mut config, &orders, &logits);
-    let weights = map.finish(&config, vocab)?;
+    match architecture {
+        Architecture::LanguageModel => {
+            weights::add_language_model(&mut map, &mut config, &orders[1], &logits);
+        }
+        Architecture::EncoderDecoder
+        | Architecture::Classifier { .. }
+        | Architecture::MaskedLanguageModel => {
+            weights::add(&mut map, &mut config, &orders, &logits);
+        }
+    }
+    let weights = map.finish_of(architecture, &config, vocab)?;
 
     let mut import =
         Import::new(ImportFormat::CTranslate2, from, &files, config, tokenizers, weights);
+    if architecture == Architecture::LanguageModel {
+        import.task = ModelTask::Generate;
+    }
     import.notes = notes;
     import.languages = languages;
-    import.search = Some(package.search());
+    if architecture != Architecture::LanguageModel {
+        import.search = Some(package.search());
+    }
     import.pair = package.pair();
     import.unpacked = package.into_unpacked();
     Ok(import)

@@ -325,7 +325,9 @@ pub(super) fn vocabulary_files(folder: &Path) -> Result<[PathBuf; 2], ConvertErr
         let files = ["json", "txt"].map(|end| folder.join(format!("{name}_vocabulary.{end}")));
         files.into_iter().find(|path| path.is_file())
     };
-    if let Some(shared) = list("shared") {
+    let one = ["vocabulary.json", "vocabulary.txt"].map(|name| folder.join(name));
+    let one = one.into_iter().find(|path| path.is_file());
+    if let Some(shared) = list("shared").or(one) {
         return Ok([shared.clone(), shared]);
     }
     let side = |name: &str| {

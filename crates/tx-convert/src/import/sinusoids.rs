@@ -4,11 +4,11 @@ use tx_model::{ModelConfig, SinusoidFormula, SinusoidLayout, Sinusoids};
 
 use crate::tensors::Tensors;
 
-/// Sinusoids that both tables `[max_len, d_model]` have, to the precision of their type.
+/// Sinusoids that all tables `[max_len, d_model]` have, to the precision of their type.
 pub(super) fn sinusoids_of(
     tensors: &Tensors,
     config: &ModelConfig,
-    names: &[String; 2],
+    names: &[String],
 ) -> Option<Sinusoids> {
     let mut candidates = Vec::new();
     for layout in [SinusoidLayout::Halves, SinusoidLayout::Interleaved] {
@@ -38,5 +38,5 @@ pub(super) fn sinusoids_of(
                 && values.iter().zip(expected).all(close)
         })
     });
-    candidates.first().copied().filter(|_| tables.len() == 2)
+    candidates.first().copied().filter(|_| tables.len() == names.len())
 }

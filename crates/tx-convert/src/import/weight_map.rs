@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use tx_model::{ModelConfig, Tying, VocabSizes};
+use tx_model::{Architecture, ModelConfig, Tying, VocabSizes};
 
 use crate::{
     error::ConvertError,
@@ -252,9 +252,38 @@ impl WeightMap {
                 self.rows_as_columns("projection.weight", projection, tables[1], target);
             }
         }
+        self.projection_bias(config, bias, tables[1][0], logits);
+    }
+
+    /// Embedding, projection and logit bias of a model with one vocabulary, as [`vocabularies`](Self::vocabularies).
+    pub(crate) fn vocabulary(
+        &mut self,
+        config: &mut ModelConfig,
+        [embedding, projection, bias]: [&str; 3],
+        tokens: &RowOrder,
+        logits: &RowOrder,
+    ) {
+        let rows = self.tensors.get(embedding).and_then(|table| table.shape.first().copied());
+        let table = [rows.unwrap_or_default(), config.d_model];
+        self.rows("embedding.weight", embedding, table, tokens);
+        match config.tying {
+            Tying::All | Tying::Decoder => self.ignore(projection),
+            Tying::None => self.rows_as_columns("projection.weight", projection, table, tokens),
+        }
+        self.projection_bias(config, bias, table[0], logits);
+    }
+
+    /// Bias of the projection to `ids` tokens, if the model has one or needs one.
+    fn projection_bias(
+        &mut self,
+        config: &mut ModelConfig,
+        bias: &str,
+        ids: usize,
+        logits: &RowOrder,
+    ) {
         if config.output_bias || logits.iter().any(Option::is_none) {
             let bias = self.has(bias).then_some(bias);
-            self.logit_bias("projection.bias", bias, tables[1][0], logits);
+            self.logit_bias("projection.bias", bias, ids, logits);
             config.output_bias = true;
         }
     }
@@ -336,11 +365,21 @@ impl WeightMap {
     /// [`ConvertError::Weights`] with all problems: tensors that are missing, left over or of
     /// another shape.
     pub(crate) fn finish(
-        mut self,
+        self,
         config: &ModelConfig,
         vocab: VocabSizes,
     ) -> Result<Vec<Weight>, ConvertError> {
-        let expected = config.weight_shapes(config.padded(vocab));
+        self.finish_of(Architecture::EncoderDecoder, config, vocab)
+    }
+
+    /// Does the work of [`finish`](Self::finish) for another architecture.
+    pub(crate) fn finish_of(
+        mut self,
+        architecture: Architecture,
+        config: &ModelConfig,
+        vocab: VocabSizes,
+    ) -> Result<Vec<Weight>, ConvertError> {
+        let expected = config.weight_shapes_of(architecture, config.padded(vocab));
         if self.problems.is_empty() {
             for weight in &expected {
                 match self.weights.get(&weight.name) {

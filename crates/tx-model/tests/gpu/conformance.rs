@@ -22,10 +22,15 @@ const LIMIT: f64 = 1e-4;
 /// Sizes at and beside those of cubes and of groups of rows.
 const SIZES: [usize; 14] = [1, 2, 7, 31, 32, 33, 63, 64, 65, 100, 255, 257, 511, 520];
 
-/// Sizes of a shape in its own pseudorandom order.
+/// Shapes of [`SIZES`], in a pseudorandom order, and then others. `TX_CASES` changes their number.
 fn shapes(count: usize) -> impl Iterator<Item = [usize; 2]> {
+    let count = env::var("TX_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(count);
     let place = |i: usize, step: usize| SIZES[(i * step + i / SIZES.len()) % SIZES.len()];
-    (0..count).map(move |i| [place(i, 3), place(i, 5)])
+    let other = |i: usize| 1 + (mix(i as u64) % 520) as usize;
+    (0..count).map(move |i| match i < SIZES.len().pow(2) {
+        true => [place(i, 3), place(i, 5)],
+        false => [other(2 * i), other(2 * i + 1)],
+    })
 }
 
 /// Compares value and gradients of `f` of vectors with these lengths on `device` and in double precision.

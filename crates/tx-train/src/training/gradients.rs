@@ -201,7 +201,7 @@ fn accumulate<M: Trainable>(
     let mut losses = Vec::with_capacity(batches.len());
     for (number, (index, batch)) in batches.into_iter().enumerate() {
         if let (Some(device), Some(seed)) = (devices.get(index), settings.seed_of(number)) {
-            tx_model::random::seed(device, seed);
+            tx_model::dropout::seed(device, seed);
         }
         let Replica { model, gradients } = &mut replicas[index];
         Phase::Forward.begin();

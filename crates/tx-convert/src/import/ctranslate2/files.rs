@@ -24,13 +24,14 @@ use crate::{
 };
 
 /// SentencePiece models of both sides, or of each, as programs around CTranslate2 name them.
-const PIECES: [[&str; 2]; 6] = [
+const PIECES: [[&str; 2]; 7] = [
     ["sentencepiece.model"; 2],
     ["source.spm", "target.spm"],
     ["sentencepiece.bpe.model"; 2],
     ["spm.model"; 2],
     ["src.spm.model", "tgt.spm.model"],
     ["source.model", "target.model"],
+    ["tokenizer.model"; 2],
 ];
 /// Codes of subword-nmt in a package of Argos Translate.
 const CODES: &str = "bpe.model";

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 use tx_model::{
-    Activation, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig, NormPlacement,
-    Normalization, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
+    Activation, Architecture, DecoderStart, DropoutConfig, EmbeddingScale, ModelConfig,
+    NormPlacement, Normalization, Positions, SinusoidFormula, SinusoidLayout, Sinusoids, Tying,
 };
 use tx_text::special::SPECIAL_TOKENS;
 
@@ -19,6 +19,8 @@ const MAX_LEN: usize = 1_024;
 const NORM_EPSILON: f64 = 1e-5;
 /// Base of the wavelengths of rotary positions that tx has.
 const ROTARY_BASE: f64 = 10_000.0;
+/// Specification of a language model.
+const LANGUAGE_MODEL: &str = "TransformerDecoderSpec";
 /// Options that do not change scores: they select heads of an alignment, or an implementation.
 const WITHOUT_EFFECT: [&str; 4] =
     ["alignment_layer", "alignment_heads", "embeddings_merge", "alibi_use_positive_positions"];
@@ -114,10 +116,32 @@ pub(super) const SOURCE_EMBEDDINGS: [&str; 2] =
     ["encoder/embeddings_0/weight", "encoder/embeddings/weight"];
 pub(super) const TARGET_EMBEDDING: &str = "decoder/embeddings/weight";
 pub(super) const PROJECTION: &str = "decoder/projection/weight";
+pub(super) const PROJECTION_BIAS: &str = "decoder/projection/bias";
 
 impl Model<'_> {
-    /// Rows of the source embedding; 0 without one.
+    /// Architecture of the model.
+    pub(super) fn architecture(&self) -> Architecture {
+        match &*self.specification {
+            LANGUAGE_MODEL => Architecture::LanguageModel,
+            _ => Architecture::EncoderDecoder,
+        }
+    }
+
+    /// Names of the stacks.
+    fn stacks(&self) -> &'static [&'static str] {
+        match self.architecture() {
+            Architecture::LanguageModel => &["decoder"],
+            Architecture::EncoderDecoder
+            | Architecture::Classifier { .. }
+            | Architecture::MaskedLanguageModel => &["encoder", "decoder"],
+        }
+    }
+
+    /// Rows of the source embedding, which is that of the target in a language model; 0 without one.
     pub(super) fn source_rows(&self) -> usize {
+        if self.architecture() == Architecture::LanguageModel {
+            return self.target_rows();
+        }
         let tables = SOURCE_EMBEDDINGS.iter().map(|name| self.size(name, 0));
         tables.max().unwrap_or_default()
     }
@@ -151,16 +175,22 @@ impl Model<'_> {
     pub(super) fn config(&self, settings: &Settings) -> Result<ModelConfig, Vec<String>> {
         let mut options = Options { model: self, used: BTreeSet::new(), problems: Vec::new() };
         let heads = match &*self.specification {
-            "TransformerSpec" | "TransformerBase" => 8.0,
+            "TransformerSpec" | "TransformerBase" | LANGUAGE_MODEL => 8.0,
             "TransformerBig" => 16.0,
             other => {
                 return Err(vec![format!(
-                    "its specification is `{other}`, supported is the encoder-decoder \
-                     `TransformerSpec`"
+                    "its specification is `{other}`, supported are the encoder-decoder \
+                     `TransformerSpec` and the language model `{LANGUAGE_MODEL}`"
                 )]);
             }
         };
-        if settings.multi_query_attention {
+        let stacks = self.stacks();
+        let first = stacks[0];
+        // A language model has this flag with as many keys as queries, too.
+        let projections = self.size(&format!("{first}/layer_0/self_attention/linear_0/weight"), 0);
+        let has_all_keys = self.architecture() == Architecture::LanguageModel
+            && projections == 3 * self.size(TARGET_EMBEDDING, 1);
+        if settings.multi_query_attention && !has_all_keys {
             options.problems.push("`multi_query_attention` = true".to_owned());
         }
         if settings.quantization_type.as_i64().is_some_and(|kind| kind != 0) {
@@ -169,11 +199,10 @@ impl Model<'_> {
         if self.has("encoder/embeddings_1/weight") {
             options.problems.push("several source embeddings (word features)".to_owned());
         }
-        let stacks = ["encoder", "decoder"];
         let n_heads = options.equal("num_heads", stacks, heads);
         let pre_norm = options.equal("pre_norm", stacks, 1.0) != 0.0;
         let activation = options.equal("activation", stacks, 0.0);
-        let is_gated = self.has("encoder/layer_0/ffn/linear_0_noact/weight");
+        let is_gated = self.has(&format!("{first}/layer_0/ffn/linear_0_noact/weight"));
         let activation = match (activation as i64, is_gated) {
             (0, false) => Activation::Relu,
             (2, false) => Activation::Swish,
@@ -188,14 +217,16 @@ impl Model<'_> {
                 Activation::Relu
             }
         };
-        let final_norms = stacks.map(|stack| self.has(&format!("{stack}/layer_norm/gamma")));
-        let norm = match (pre_norm, final_norms) {
-            (true, [true, true]) => NormPlacement::Pre,
-            (false, [true, true]) => NormPlacement::PostFinal,
-            (false, [false, false]) => NormPlacement::Post,
-            (true, _) | (false, _) => {
+        let final_norms = stacks.iter().map(|stack| self.has(&format!("{stack}/layer_norm/gamma")));
+        let final_norms: Vec<bool> = final_norms.collect();
+        let (all, any) = (!final_norms.contains(&false), final_norms.contains(&true));
+        let norm = match (pre_norm, all, any) {
+            (true, true, _) => NormPlacement::Pre,
+            (false, true, _) => NormPlacement::PostFinal,
+            (false, false, false) => NormPlacement::Post,
+            (true, false, _) | (false, false, true) => {
                 options.problems.push(format!(
-                    "`pre_norm` = {pre_norm} with a norm after the last layer of [encoder, decoder]: \
+                    "`pre_norm` = {pre_norm} with a norm after the last layer of {stacks:?}: \
                      {final_norms:?}"
                 ));
                 NormPlacement::Post
@@ -206,13 +237,18 @@ impl Model<'_> {
         let config = ModelConfig {
             d_model,
             n_heads: n_heads as usize,
-            d_ff: self.size("encoder/layer_0/ffn/linear_0/weight", 0),
-            encoder_layers: self.layers("encoder"),
+            d_ff: self.size(&format!("{first}/layer_0/ffn/linear_0/weight"), 0),
+            encoder_layers: match self.architecture() {
+                Architecture::LanguageModel => ModelConfig::default().encoder_layers,
+                Architecture::EncoderDecoder
+                | Architecture::Classifier { .. }
+                | Architecture::MaskedLanguageModel => self.layers("encoder"),
+            },
             decoder_layers: self.layers("decoder"),
             max_len: positions.max_len,
             norm,
             // CTranslate2 computes RMSNorm without a shift.
-            normalization: match self.has("encoder/layer_0/ffn/layer_norm/beta") {
+            normalization: match self.has(&format!("{first}/layer_0/ffn/layer_norm/beta")) {
                 true => Normalization::Layer,
                 false => Normalization::Rms,
             },
@@ -229,9 +265,9 @@ impl Model<'_> {
             tying: self.tying(),
             embedding_scale: options.embedding_scale(d_model),
             decoder_start: options.decoder_start(settings),
-            attention_bias: self.has("encoder/layer_0/self_attention/linear_0/bias"),
-            feed_forward_bias: self.has("encoder/layer_0/ffn/linear_0/bias"),
-            output_bias: self.has("decoder/projection/bias"),
+            attention_bias: self.has(&format!("{first}/layer_0/self_attention/linear_0/bias")),
+            feed_forward_bias: self.has(&format!("{first}/layer_0/ffn/linear_0/bias")),
+            output_bias: self.has(PROJECTION_BIAS),
             dropout: DropoutConfig::none(),
             ..ModelConfig::default()
         };
@@ -274,20 +310,23 @@ impl Options<'_> {
     }
 
     /// Option of both stacks, which must be equal. Early files have it once.
-    fn equal(&mut self, name: &str, stacks: [&str; 2], default: f64) -> f64 {
+    fn equal(&mut self, name: &str, stacks: &[&str], default: f64) -> f64 {
         let common = if self.model.revision < 5 { self.number(name) } else { None };
-        let [first, second] = stacks
-            .map(|stack| self.number(&format!("{stack}/{name}")).or(common).unwrap_or(default));
-        if first != second {
+        let of =
+            |stack: &&str| self.number(&format!("{stack}/{name}")).or(common).unwrap_or(default);
+        let found: Vec<f64> = stacks.iter().map(of).collect();
+        if let [first, second] = found[..]
+            && first != second
+        {
             self.problems.push(format!("`{name}` is {first} and {second} in the two stacks"));
         }
-        first
+        found.first().copied().unwrap_or(default)
     }
 
     fn positions(&mut self, d_model: usize, n_heads: f64) -> Encoding {
-        let first = "encoder/layer_0/self_attention";
+        let stacks = self.model.stacks();
+        let first = format!("{}/layer_0/self_attention", stacks[0]);
         if let Some(dimensions) = self.number(&format!("{first}/rotary_dim")) {
-            let stacks = ["encoder", "decoder"];
             for stack in stacks {
                 for layer in 0..self.model.layers(stack) {
                     let block = format!("{stack}/layer_{layer}/self_attention");
@@ -307,14 +346,23 @@ impl Options<'_> {
             }
             return Encoding { kind: Positions::Rotary, max_len: MAX_LEN };
         }
-        let rows = ["encoder", "decoder"]
-            .map(|stack| self.model.size(&format!("{stack}/position_encodings/encodings"), 0));
-        match rows {
-            [0, 0] => Encoding { kind: Positions::Sinusoidal, max_len: MAX_LEN },
+        // Only decoders can have it.
+        let is_alone = self.model.architecture() == Architecture::LanguageModel;
+        if is_alone && self.number("decoder/alibi").is_some_and(|flag| flag != 0.0) {
+            return Encoding { kind: Positions::Alibi, max_len: MAX_LEN };
+        }
+        let rows =
+            |stack: &&str| self.model.size(&format!("{stack}/position_encodings/encodings"), 0);
+        let rows: Vec<usize> = stacks.iter().map(rows).collect();
+        match rows[..] {
+            [0] | [0, 0] => Encoding { kind: Positions::Sinusoidal, max_len: MAX_LEN },
+            [rows] => Encoding { kind: Positions::Learned, max_len: rows },
             [source, target] if source == target => {
                 Encoding { kind: Positions::Learned, max_len: source }
             }
-            [source, target] => {
+            _ => {
+                let [source, target] =
+                    [rows.first(), rows.last()].map(|rows| rows.copied().unwrap_or_default());
                 self.problems.push(format!(
                     "tables of positions with {source} and {target} rows, supported are equal ones"
                 ));
@@ -326,7 +374,8 @@ impl Options<'_> {
     /// Factor of the embeddings: the root of `d_model` by default.
     fn embedding_scale(&mut self, d_model: usize) -> EmbeddingScale {
         let root = (d_model as f64).sqrt();
-        let [source, target] = ["encoder", "decoder"].map(|stack| {
+        let stacks = self.model.stacks();
+        let [source, target] = [stacks[0], "decoder"].map(|stack| {
             let name = format!("{stack}/scale_embeddings");
             let early = format!("{stack}/embeddings/multiply_by_sqrt_depth");
             let scale = self.number(&name);
@@ -350,6 +399,10 @@ impl Options<'_> {
     }
 
     fn decoder_start(&mut self, settings: &Settings) -> DecoderStart {
+        if self.model.architecture() == Architecture::LanguageModel {
+            // The caller gives the first tokens.
+            return DecoderStart::Bos;
+        }
         if self.number("decoder/start_from_zero_embedding").is_some_and(|flag| flag != 0.0) {
             return DecoderStart::Zero;
         }

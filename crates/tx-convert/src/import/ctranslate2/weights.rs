@@ -5,7 +5,7 @@
 
 use tx_model::{ModelConfig, Normalization, Positions};
 
-use super::options::{PROJECTION, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
+use super::options::{PROJECTION, PROJECTION_BIAS, SOURCE_EMBEDDINGS, TARGET_EMBEDDING};
 use crate::import::{
     sinusoids::sinusoids_of,
     weight_map::{VocabularyNames, WeightMap},
@@ -27,21 +27,40 @@ pub(super) fn add(
         source_embedding: table,
         target_embedding: TARGET_EMBEDDING,
         projection: PROJECTION,
-        bias: "decoder/projection/bias",
+        bias: PROJECTION_BIAS,
     };
     map.vocabularies(config, vocabulary, [source, target], logits);
-    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)]
-    {
-        if map.has(&format!("{stack}/layer_norm/gamma")) {
-            norm(map, config, &format!("{stack}.norm"), &format!("{stack}/layer_norm"));
-        }
-        for layer in 0..layers {
-            let (ours, theirs) =
-                (format!("{stack}.layers.{layer}"), format!("{stack}/layer_{layer}"));
-            add_layer(map, config, stack == "decoder", &ours, &theirs);
-        }
+    add_stack(map, config, ["encoder", "encoder"], config.encoder_layers, false);
+    add_stack(map, config, ["decoder", "decoder"], config.decoder_layers, true);
+    add_positions(map, config, &[("encoder", "source_input"), ("decoder", "target_input")]);
+}
+
+/// Adds the weights of a language model with this configuration, as [`add`] does.
+pub(super) fn add_language_model(
+    map: &mut WeightMap,
+    config: &mut ModelConfig,
+    tokens: &RowOrder,
+    logits: &RowOrder,
+) {
+    map.vocabulary(config, [TARGET_EMBEDDING, PROJECTION, PROJECTION_BIAS], tokens, logits);
+    add_stack(map, config, ["layers", "decoder"], config.decoder_layers, false);
+    add_positions(map, config, &[("decoder", "input")]);
+}
+
+fn add_stack(
+    map: &mut WeightMap,
+    config: &ModelConfig,
+    [ours, theirs]: [&str; 2],
+    layers: usize,
+    has_source: bool,
+) {
+    if map.has(&format!("{theirs}/layer_norm/gamma")) {
+        norm(map, config, &format!("{ours}.norm"), &format!("{theirs}/layer_norm"));
     }
-    add_positions(map, config);
+    for layer in 0..layers {
+        let (ours, theirs) = (format!("{ours}.layers.{layer}"), format!("{theirs}/layer_{layer}"));
+        add_layer(map, config, has_source, &ours, &theirs);
+    }
 }
 
 fn add_layer(
@@ -94,10 +113,10 @@ fn norm(map: &mut WeightMap, config: &ModelConfig, ours: &str, theirs: &str) {
     }
 }
 
-/// Adds the tables of positions, unless their values are sinusoids.
-fn add_positions(map: &mut WeightMap, config: &mut ModelConfig) {
-    let sides = [("encoder", "source_input"), ("decoder", "target_input")];
-    let tables = sides.map(|(stack, _)| format!("{stack}/position_encodings/encodings"));
+/// Adds the tables of positions of each stack to the embedding at this path, unless their values are sinusoids.
+fn add_positions(map: &mut WeightMap, config: &mut ModelConfig, sides: &[(&str, &str)]) {
+    let tables = sides.iter().map(|(stack, _)| format!("{stack}/position_encodings/encodings"));
+    let tables: Vec<String> = tables.collect();
     match config.positions {
         Positions::Learned => {}
         Positions::Sinusoidal

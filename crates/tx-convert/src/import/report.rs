@@ -9,6 +9,7 @@ impl Import {
         let vocabulary = self.vocabulary();
         let mut lines = vec![
             ("format".to_owned(), self.format.to_string()),
+            ("task".to_owned(), self.task.kind().to_string()),
             ("parameters".to_owned(), self.parameters().to_string()),
             ("source tokens".to_owned(), vocabulary.source.to_string()),
             ("target tokens".to_owned(), vocabulary.target.to_string()),

@@ -41,7 +41,7 @@ pub struct Rows {
     pub sources: CubeTensor,
 }
 
-/// Heads of an attention, and of what width.
+/// Number and width of the heads of an attention.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
     pub number: usize,
@@ -57,7 +57,7 @@ impl Heads {
 /// Positions inside self-attention.
 #[derive(Debug, Clone)]
 pub enum Positional {
-    /// None.
+    /// No positions: those of the embedding suffice.
     Absent,
     /// Cosines, then sines, of the angles of all positions: `[2, max_len, width / 2]`.
     Rotary(CubeTensor),

@@ -8,6 +8,7 @@
     clippy::manual_div_ceil,
     clippy::needless_range_loop,
     clippy::len_zero,
+    clippy::manual_is_multiple_of,
     reason = "a kernel has an argument for each buffer and number, and is in a subset of Rust"
 )]
 
@@ -119,28 +120,57 @@ fn units(x: &CubeTensor, count: usize) -> (CubeCount, CubeDim) {
     (calculate_cube_count_elemwise(&x.client, count, dim), dim)
 }
 
-/// Adds up one number of each of the `units` units of a cube. Every unit gets the sum.
+/// Adds up one number of each of the `units` units of a cube, a power of two. Every unit gets the sum.
 #[cube]
 fn sum_over_units(own: f32, #[comptime] units: usize) -> f32 {
+    let groups = comptime!(groups_of(units));
+    let size = comptime!(units / groups);
     let mut all = Shared::<[f32]>::new_slice(units);
-    all[UNIT_POS as usize] = own;
+    let mut of_groups = Shared::<[f32]>::new_slice(groups);
+    let unit = UNIT_POS as usize;
+    all[unit] = own;
+    sync_cube();
+    if unit < groups {
+        let mut sum = 0.0f32;
+        for other in 0..size {
+            sum += all[unit * size + other];
+        }
+        of_groups[unit] = sum;
+    }
     sync_cube();
     let mut sum = 0.0f32;
-    for unit in 0..units {
-        sum += all[unit];
+    for group in 0..groups {
+        sum += of_groups[group];
     }
     sum
 }
 
-/// Returns the maximum of one number of each of the `units` units of a cube, to every unit.
+/// Returns the maximum of one number of each of the `units` units of a cube, a power of two, to every unit.
 #[cube]
 fn max_over_units(own: f32, #[comptime] units: usize) -> f32 {
+    let groups = comptime!(groups_of(units));
+    let size = comptime!(units / groups);
     let mut all = Shared::<[f32]>::new_slice(units);
-    all[UNIT_POS as usize] = own;
+    let mut of_groups = Shared::<[f32]>::new_slice(groups);
+    let unit = UNIT_POS as usize;
+    all[unit] = own;
     sync_cube();
-    let mut highest = all[0];
-    for unit in 1..units {
-        highest = max(highest, all[unit]);
+    if unit < groups {
+        let mut highest = all[unit * size];
+        for other in 1..size {
+            highest = max(highest, all[unit * size + other]);
+        }
+        of_groups[unit] = highest;
+    }
+    sync_cube();
+    let mut highest = of_groups[0];
+    for group in 1..groups {
+        highest = max(highest, of_groups[group]);
     }
     highest
+}
+
+/// Number of groups of units whose results are combined in two steps: about the square root.
+fn groups_of(units: usize) -> usize {
+    1 << (units.ilog2() / 2)
 }

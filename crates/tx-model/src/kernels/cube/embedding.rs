@@ -12,7 +12,7 @@ use burn_cubecl::{
 
 use super::{
     dropout::{KeyedMask, Mask, factor},
-    empty, rows,
+    empty, max_over_units, rows,
     sums::column_sums,
     units,
 };
@@ -160,25 +160,46 @@ fn of_table(
         terminate!();
     }
     let id = ids[token];
-    let mut earlier = 0usize;
-    while earlier < token && ids[earlier] != id {
-        earlier += 1;
+    let unit = UNIT_POS as usize;
+    let mut is_later = 0.0f32;
+    let mut other = unit;
+    while other < token {
+        if ids[other] == id {
+            is_later = 1.0f32;
+        }
+        other += units;
     }
-    if earlier < token {
+    if max_over_units(is_later, units) > 0.0f32 {
         terminate!();
     }
     let first = usize::cast_from(id) * width;
-    let mut column = UNIT_POS as usize;
+    let mut column = unit;
     while column < width {
-        let mut sum = 0.0f32;
-        for other in token..count {
-            let counts = comptime!(!zero_first) || other % len > 0;
-            if ids[other] == id && counts {
-                let i = other * width + column;
-                sum += dy[i] * factor(mask, i);
+        table[first + column] = 0.0f32;
+        column += units;
+    }
+    let mut current = token;
+    while current < count {
+        if comptime!(!zero_first) || current % len > 0 {
+            // Only this unit adds to these elements.
+            let mut column = unit;
+            while column < width {
+                let i = current * width + column;
+                table[first + column] += scale * dy[i] * factor(mask, i);
+                column += units;
             }
         }
-        table[first + column] = sum * scale;
-        column += units;
+        // The next token with this id, found in blocks of as many tokens as units.
+        let mut block = current + 1;
+        current = count;
+        while block < count && current == count {
+            let mut own = -f32::cast_from(count);
+            if block + unit < count && ids[block + unit] == id {
+                own = -f32::cast_from(block + unit);
+            }
+            // Exact up to 2²⁴ tokens.
+            current = usize::cast_from(-max_over_units(own, units));
+            block += units;
+        }
     }
 }

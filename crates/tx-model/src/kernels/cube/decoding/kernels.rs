@@ -2,7 +2,7 @@
 
 use burn_cubecl::cubecl::{self, prelude::*};
 
-use crate::kernels::cube::{max_over_units, sum_over_units};
+use crate::kernels::cube::{groups_of, max_over_units, sum_over_units};
 
 /// Less than any finite score.
 const LOWEST: f32 = -3.4e38;
@@ -254,8 +254,12 @@ pub fn best_tokens(
     }
     let log_sum = sum_over_units(own, units).ln() + highest;
 
+    let groups = comptime!(groups_of(units));
+    let size = comptime!(units / groups);
     let mut all_values = Shared::<[f32]>::new_slice(units);
     let mut all_ids = Shared::<[i32]>::new_slice(units);
+    let mut group_values = Shared::<[f32]>::new_slice(groups);
+    let mut group_ids = Shared::<[i32]>::new_slice(groups);
     let mut last_value = -f32::new(LOWEST);
     let mut last_id = i32::new(-1);
     for place in 0..count {
@@ -275,15 +279,27 @@ pub fn best_tokens(
         all_values[unit] = found;
         all_ids[unit] = id;
         sync_cube();
-        for other in 0..units {
-            let value = all_values[other];
-            let own = all_ids[other];
+        if unit < groups {
+            for other in 0..size {
+                let value = all_values[unit * size + other];
+                let own = all_ids[unit * size + other];
+                if own >= 0 && (id < 0 || value > found || (value == found && own < id)) {
+                    found = value;
+                    id = own;
+                }
+            }
+            group_values[unit] = found;
+            group_ids[unit] = id;
+        }
+        sync_cube();
+        for group in 0..groups {
+            let value = group_values[group];
+            let own = group_ids[group];
             if own >= 0 && (id < 0 || value > found || (value == found && own < id)) {
                 found = value;
                 id = own;
             }
         }
-        sync_cube();
         if unit == 0 {
             // If a logit is not finite, so is the sum.
             values[row * count + place] = found - log_sum;

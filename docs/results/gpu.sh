@@ -68,6 +68,14 @@ pytorch() { # NAME ARGUMENTS...
     fi
 }
 
+# Makes an untrained model of the shape of a recipe, on the CPU.
+untrained() { # KIND RECIPE
+    rm -rf "${OUT:?}/$2"
+    step "model.$2" 60 20 "$OUT/bin/$1/train" --recipe "$2" --device cpu --quiet --run "$OUT/$2" \
+        --set data.source=phrasebook --set data.train_pairs=5000 --set train.max_steps=1 \
+        --set "train.batch={ tokens = 1000 }" --set validation.sentences=4
+}
+
 measure() {
     SECONDS=0
     mkdir -p "$OUT"
@@ -78,14 +86,8 @@ measure() {
         tar -C "$OUT/bin/$kind" -xJf "gpu-bin/$kind.tar.xz" || return 1
         step "$kind.devices" 20 5 "$OUT/bin/$kind/train" devices
     done
-    # An untrained model of the shape of each recipe.
     local first=${KINDS%% *}
-    for recipe in multi30k-tiny base; do
-        rm -rf "${OUT:?}/$recipe"
-        step "model.$recipe" 60 10 "$OUT/bin/$first/train" --recipe "$recipe" --device cpu --quiet \
-            --run "$OUT/$recipe" --set data.source=phrasebook --set data.train_pairs=5000 --set train.max_steps=1 \
-            --set "train.batch={ tokens = 1000 }" --set validation.sentences=4
-    done
+    untrained "$first" multi30k-tiny
     # The second run finds the kernels that the first one chose.
     for kind in $KINDS; do
         for run in first second; do
@@ -108,6 +110,7 @@ measure() {
             --test-threads=1
         TX_TEST_DEVICE=$kind step "$kind.kernels" 100 30 "$OUT/bin/$kind/gpu" --nocapture --test-threads=1
     done
+    untrained "$first" base
     for kind in $KINDS; do
         step "$kind.base" 100 40 "$OUT/bin/$kind/train" bench --recipe base --device "$kind" "${ALIKE[@]}"
         step "$kind.decode-base" 60 20 "$OUT/bin/$kind/translate" bench --model "$OUT/base" --device "$kind" \

@@ -174,7 +174,7 @@ pub fn linear(x: Tensor<3>, weights: LinearWeights, precision: ProductPrecision)
     composed::linear(x, LinearWeights { w, b })
 }
 
-/// Two linear layers of the same input; see [`linear`]. On CubeCL devices they are one product if their
+/// Two linear layers of the same input; see [`linear()`]. On CubeCL devices they are one product if their
 /// weights have the same shape and are views of a vector. If the loss depends on one output, it must depend
 /// on both.
 pub fn two_linear(
@@ -207,7 +207,7 @@ pub fn three_linear(
     layers.map(|weights| linear(x.clone(), weights, precision))
 }
 
-/// Linear layer whose bias the next kernel adds, if the device has such kernels; see [`linear`].
+/// Linear layer whose bias the next kernel adds, if the device has such kernels; see [`linear()`].
 pub fn linear_before_bias(
     x: Tensor<3>,
     weights: LinearWeights,

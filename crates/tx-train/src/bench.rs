@@ -12,7 +12,8 @@ use tx_infer::{TaskKind, bench::Timing};
 pub use tx_model::kernels::launches::{Launches, Phase};
 use tx_model::{
     Classifier, ConfigError, LanguageModel, MaskedLanguageModel, Transformer, VocabSizes,
-    dropout::seed, kernels::launches::LaunchCounter,
+    dropout::seed,
+    kernels::{flattened, launches::LaunchCounter},
 };
 use tx_text::{
     TokenizerKind,
@@ -191,7 +192,7 @@ impl Updates {
         });
         let model = init(&device)?;
         let trained_parameters = Parameters::of(&model).trained;
-        let mut learner = Learner::new(model, optimizer(config), rate);
+        let mut learner = Learner::new(flattened(model), optimizer(config), rate);
         let batches = train.accumulate.max(1);
         let prepare = |step: usize| -> Vec<BatchOf<M>> {
             seed(&device, step as u64);

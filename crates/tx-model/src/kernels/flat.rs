@@ -72,7 +72,7 @@ impl FlatTensors {
 }
 
 /// Replaces the weights of a module by views of few vectors, on devices that have kernels for them, so that
-/// one product can use adjacent weights.
+/// one product can use adjacent weights. Weights that track gradients still do.
 pub fn flattened<M: Module>(module: M) -> M {
     let mut weights = Collect(Vec::new());
     module.visit(&mut weights);
@@ -87,7 +87,10 @@ struct Collect(Vec<FloatTensor<Dispatch>>);
 
 impl ModuleVisitor for Collect {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.push(param.val().into_dispatch());
+        let weight = param.val();
+        let is_autodiff = weight.device().is_autodiff();
+        let weight = if is_autodiff { weight.inner() } else { weight };
+        self.0.push(weight.into_dispatch());
     }
 }
 
@@ -97,7 +100,13 @@ struct Replace(std::vec::IntoIter<FloatTensor<Dispatch>>);
 impl ModuleMapper for Replace {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         match self.0.next() {
-            Some(view) => param.map(|_| Tensor::from_dispatch(view)),
+            Some(view) => param.map(|weight| {
+                let view = Tensor::from_dispatch(view);
+                match weight.device().is_autodiff() {
+                    true => Tensor::from_inner(view).set_require_grad(weight.is_require_grad()),
+                    false => view,
+                }
+            }),
             None => param,
         }
     }

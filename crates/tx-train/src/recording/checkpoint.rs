@@ -200,25 +200,21 @@ impl Checkpoints {
         contents.write(&path).map_err(TrainError::writing(&path))
     }
 
-    /// Loads the checkpoint after update `step` into `learner`. Its files may be removed
-    /// afterwards.
+    /// Loads the optimizer and the learning rate of the checkpoint after update `step` into `learner`. Its
+    /// files may be removed afterwards.
     ///
     /// # Errors
     ///
     /// If a file cannot be read, or belongs to another model.
-    pub fn load<M: Trainable>(
+    pub fn load_optimizer<M: Trainable>(
         &self,
         step: usize,
         learner: &mut Learner<M>,
     ) -> Result<(), TrainError> {
-        let [model, optim, scheduler] = PARTS.map(|part| self.part(part, step));
-        // The Learner ignores weights that do not fit, so this is checked first.
-        self.model(step, learner.model())?;
-        let model_record = ModuleRecord::from_bytes(read(&model)?).map_err(unusable(&model))?;
+        let [_, optim, scheduler] = PARTS.map(|part| self.part(part, step));
         let optim_record = OptimizerRecord::from_bytes(read(&optim)?).map_err(unusable(&optim))?;
         let scheduler_record =
             LrSchedulerRecord::from_bytes(read(&scheduler)?).map_err(unusable(&scheduler))?;
-        loading(&model, || learner.load_model(model_record))?;
         loading(&optim, || learner.load_optim(optim_record))?;
         loading(&scheduler, || learner.load_scheduler(scheduler_record))
     }
@@ -486,8 +482,9 @@ mod tests {
         optimizer.to_record().save(path("optim")).unwrap();
         rate.to_record().save(path("scheduler")).unwrap();
 
-        let mut learner = Learner::new(model(&device), adam(), LearningRate::new(curve));
-        checkpoints.load(1, &mut learner).unwrap();
+        let loaded = checkpoints.model(1, model(&device)).unwrap();
+        let mut learner = Learner::new(loaded, adam(), LearningRate::new(curve));
+        checkpoints.load_optimizer(1, &mut learner).unwrap();
         fs::remove_dir_all(run.path().join(FOLDER)).unwrap();
         learner.lr_step();
         learner.optimizer_step(gradients(&learner.model(), &device));

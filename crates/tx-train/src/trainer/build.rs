@@ -10,6 +10,7 @@ use burn::{
 };
 use tx_data::noise::Kind;
 use tx_infer::{GlossaryUse, LexiconUse, ModelTask, SearchOptions, bundle::save_tokenizers};
+use tx_model::kernels::flattened;
 
 use super::{
     encoder::{continue_bundle, start_from_bundle},
@@ -72,12 +73,16 @@ pub(super) fn build<R: TaskRun>(
         train.resume_from(state.epoch + 1, state.batch).with_share(ranks.rank(), ranks.count());
 
     let task = data.model_task(config);
-    let (model, parameters) =
+    let (mut model, parameters) =
         init_model(settings, &data, &task, &budget, largest, is_resumed, &autodiff)?;
     let summary = data.summary();
     let provenance = provenance(config, &state, summary, &parameters, lineage.as_ref());
     let rate = LearningRate::of_run(config, &budget);
-    let mut learner = Learner::new(model, optimizer(config), rate.clone());
+    if is_resumed {
+        model = Checkpoints::of(run).model(state.step, model)?;
+    }
+    // As after an update, so that the first one computes with the same kernels as the others.
+    let mut learner = Learner::new(flattened(model), optimizer(config), rate.clone());
     let mut average = None;
     if is_resumed {
         average = load_checkpoint(settings, &mut state, &mut learner, is_changed)?;
@@ -181,7 +186,7 @@ fn init_model<R: TaskRun>(
     Ok((model, parameters))
 }
 
-/// Loads the checkpoint of `state` into `learner`, and removes later ones as the first rank. Returns the model with
+/// Loads the optimizer of the checkpoint of `state` into `learner`, which has its weights, and removes later ones as the first rank. Returns the model with
 /// the moving average of the weights, if the run kept one.
 fn load_checkpoint<M: Trainable>(
     settings: &RunSettings,
@@ -190,7 +195,7 @@ fn load_checkpoint<M: Trainable>(
     is_changed: bool,
 ) -> Result<Option<M>, TrainError> {
     let checkpoints = Checkpoints::of(&settings.run);
-    checkpoints.load(state.step, learner)?;
+    checkpoints.load_optimizer(state.step, learner)?;
     let average = checkpoints.average(state.step, learner.model().valid())?;
     state.kept.retain(|best| best.step <= state.step);
     if settings.ranks.is_first() {

@@ -9,7 +9,7 @@ use burn::{
 use crate::{
     config::{ModelConfig, Positions},
     kernels,
-    position_formulas::{alibi_slopes, relative_row, rotary_angles, sinusoids},
+    position_formulas::{alibi_slopes, relative_row, rotary_wavelengths, sinusoids},
 };
 
 /// Positional encoding that is added to the embeddings, for the configurations that have one.
@@ -108,8 +108,10 @@ impl PositionTables {
         match positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
             Positions::Rotary => {
-                let angles: Vec<f64> =
-                    queries.flat_map(|query| rotary_angles(query, d_head)).collect();
+                let wavelengths = rotary_wavelengths(d_head);
+                let angles: Vec<f64> = queries
+                    .flat_map(|query| wavelengths.iter().map(move |length| query as f64 / length))
+                    .collect();
                 let cosines = angles.iter().map(|angle| angle.cos() as f32);
                 let sines = angles.iter().map(|angle| angle.sin() as f32);
                 let table =

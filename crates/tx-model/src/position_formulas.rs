@@ -64,12 +64,6 @@ pub fn rotary_wavelengths(d_head: usize) -> Vec<f64> {
     (0..d_head / 2).map(|pair| wavelength(pair, d_head)).collect()
 }
 
-/// Angles in radians by which rotary positions rotate the pairs of features of a head at `position`.
-pub fn rotary_angles(position: usize, d_head: usize) -> impl Iterator<Item = f64> {
-    let angle = move |pair| position as f64 / wavelength(pair, d_head);
-    (0..d_head / 2).map(angle)
-}
-
 /// Slopes of ALiBi (Press et al. 2022, section 3), one for each head: `2^(−8 i / n)` for `i` in `1..=n`.
 /// If `n` is no power of two, the slopes of the next lower power come first, then every other
 /// one of the next higher power, as in the authors' code.

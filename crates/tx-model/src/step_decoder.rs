@@ -83,11 +83,12 @@ impl StepDecoder {
             Autoregression::SelfAttention => true,
             Autoregression::Ssru => false,
         };
-        has_attention && dtype == DType::F32 && is_cube(device)
+        let is_short = config.max_len <= decoding::MAX_LEN;
+        has_attention && is_short && dtype == DType::F32 && is_cube(device)
     }
 
     /// Starts decoding of translations, from the encoder's output; `None` if the kernels do not support the
-    /// device or the model: see [`supports`](Self::supports). The weights must be
+    /// device or the model: see [`supports`](Self::supports). It is also `None` unless the weights are
     /// [flat](crate::kernels::flattened).
     ///
     /// # Shapes
@@ -98,10 +99,13 @@ impl StepDecoder {
         memory: &Tensor<3>,
         lengths: &[usize],
     ) -> Option<(Self, DecoderRows)> {
+        let config = model.config();
+        if !Self::supports(config, memory.dtype(), &memory.device()) {
+            return None;
+        }
         let states = unwrapped(memory)?;
         let lengths_on_device = integers(memory, lengths.iter().copied())?;
-        let config = model.config();
-        let tables = Tables::new(config, &memory.device());
+        let tables = Tables::new(config, memory);
         let mut sub_layers = Vec::new();
         for layer in &model.decoder.layers {
             let (attention, residual) =
@@ -128,7 +132,11 @@ impl StepDecoder {
     /// Starts decoding of `rows` texts of a language model; `None` if the kernels do not support the device
     /// or the model.
     pub fn of_language_model(model: &LanguageModel, rows: usize) -> Option<(Self, DecoderRows)> {
-        let tables = Tables::new(model.config(), &model.table().device());
+        let table = model.table();
+        if !Self::supports(model.config(), table.dtype(), &table.device()) {
+            return None;
+        }
+        let tables = Tables::new(model.config(), &table);
         let mut sub_layers = Vec::new();
         for layer in &model.layers.layers {
             let (attention, residual) = (&layer.self_attention, &layer.self_attention_residual);
@@ -136,7 +144,6 @@ impl StepDecoder {
             let (network, residual) = (&layer.feed_forward, &layer.feed_forward_residual);
             sub_layers.push(SubLayer::feed_forward(network, residual)?);
         }
-        let table = model.table();
         let projection = model.projection.matrix(|| model.table());
         let decoder = Self::new(
             Embedding::of(&table, &model.input)?,

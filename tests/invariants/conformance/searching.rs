@@ -1,6 +1,11 @@
 //! Search on a device, which may compute steps before they are asked for, and on the CPU.
 
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::Tensor,
+};
 use tx_infer::{
+    InferError,
     cancellation::Cancellation,
     search::{EarlyStopping, Engine, Request, SearchOptions},
 };
@@ -79,4 +84,25 @@ fn every_option_finds_the_same_hypotheses() {
         }
     }
     assert!(longest == 0 || longest > 32, "{longest}");
+}
+
+/// A GPU may compare NaN as it likes, but the sums that it makes of it are NaN.
+#[test]
+fn scores_that_are_not_finite_are_an_error() {
+    struct Spoiled;
+    impl ModuleMapper for Spoiled {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            param.map(|weight| weight * f32::NAN)
+        }
+    }
+    for pair in few_pairs() {
+        let Subject { device, .. } = &pair.found;
+        let model = pair.found.model().map(&mut Spoiled);
+        let engine = Engine::from_transformer(model, 16, &device.clone().into());
+        for beam in [1, 4] {
+            let options = SearchOptions { beam, ..SearchOptions::default() };
+            let found = engine.search(&[&[5, 2]], &options);
+            assert!(matches!(found, Err(InferError::NotFinite { line: 1 })), "{found:?}");
+        }
+    }
 }

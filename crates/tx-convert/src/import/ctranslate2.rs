@@ -87,7 +87,7 @@ pub(super) fn read(from: &Path, options: &ImportOptions) -> Result<Import, Conve
     let vocab = VocabSizes { source: orders[0].len(), target: orders[1].len() };
     // A table of positions of another model may be longer than tx permits.
     config.check_architecture(architecture, vocab).map_err(|error| unsupported(error.problems))?;
-    let notes = notes(&sides, ends, options);
+    let notes = notes(architecture, &sides, ends, options);
     let mut map = WeightMap::new(Arc::new(tensors));
     match architecture {
         Architecture::LanguageModel => {
@@ -125,12 +125,18 @@ fn check(target: &SideTokens, names: [&str; SPECIAL_TOKENS.len()]) -> Result<(),
 }
 
 /// Notes about texts that the model reads in another form.
-fn notes(sides: &Vocabularies, ends: Ends, options: &ImportOptions) -> Vec<String> {
+fn notes(
+    architecture: Architecture,
+    sides: &Vocabularies,
+    ends: Ends,
+    options: &ImportOptions,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let Vocabularies::Listed(sides, _) = sides else { return notes };
     let [source, target] = &**sides;
     notes.extend(division_note([source, target], None));
-    if options.source_eos.is_none() && !ends.eos {
+    let has_source = architecture != Architecture::LanguageModel;
+    if has_source && options.source_eos.is_none() && !ends.eos {
         notes.push(
             "sources have no `<eos>`, as `config.json` says; if the program around the model adds \
              one, as transformers does, import it with `--source-eos true`"

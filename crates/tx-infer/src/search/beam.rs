@@ -53,8 +53,8 @@ pub(super) fn search(
         let beam = state.options.beam;
         if is_plain && (len == 0 || groups.iter().all(|group| group.beams.len() == beam)) {
             let beams = groups.iter().flat_map(|group| &group.beams);
-            let scores: Vec<f32> = beams.map(|beam| beam.log_probability).collect();
-            state.decoder.expect(groups.len(), beam, &scores);
+            let mut scores = beams.map(|beam| beam.log_probability);
+            state.decoder.expect(groups.len(), beam, &mut scores);
         }
         let targets: Vec<PartialTarget<'_>> = groups.iter().flat_map(Group::targets).collect();
         let count = continuations(state.options);

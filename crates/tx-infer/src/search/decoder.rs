@@ -29,7 +29,7 @@ pub(super) trait IncrementalDecoder {
     /// Announces a step of plain greedy search (`beam` 1) or beam search, after which each of the `sources`
     /// has `beam` adjacent rows. The rows have these log-probabilities. A decoder may compute the next steps
     /// of such a search in advance.
-    fn expect(&mut self, _sources: usize, _beam: usize, _scores: &[f32]) {}
+    fn expect(&mut self, _sources: usize, _beam: usize, _scores: &mut dyn Iterator<Item = f32>) {}
 }
 
 impl IncrementalDecoder for Decoding<'_> {

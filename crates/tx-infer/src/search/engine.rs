@@ -11,7 +11,7 @@ use tx_text::special::{BOS, PAD};
 #[cfg(all(feature = "kernels", not(feature = "fusion")))]
 use super::look_ahead::LookAheadDecoder;
 #[cfg(feature = "burn")]
-use super::tensors::{LanguageModelDecoder, TensorDecoder};
+use super::tensors::{Encoded, LanguageModelDecoder, TensorDecoder};
 use super::{
     BeamStep, Constraints, Hypothesis, Request, SearchOptions, alignment_layer, beam,
     decoder::IncrementalDecoder,
@@ -575,13 +575,15 @@ impl Member {
             }
             #[cfg(feature = "burn")]
             Self::Translation { weights: Weights::Module(model, device), .. } => {
+                let encoded = Encoded::new(model, sources, device);
                 #[cfg(all(feature = "kernels", not(feature = "fusion")))]
-                if let (None, Some(decoder)) =
-                    (recorded_layer, LookAheadDecoder::of_transformer(model, sources, device))
+                if recorded_layer.is_none()
+                    && let Some(decoder) =
+                        LookAheadDecoder::of_transformer(model, sources, &encoded, device)
                 {
                     return Box::new(decoder);
                 }
-                Box::new(TensorDecoder::new(model, sources, device, recorded_layer))
+                Box::new(TensorDecoder::new(model, sources, encoded, device, recorded_layer))
             }
             Self::LanguageModel(Weights::Packed(model)) => Box::new(model.start(sources.len())),
             #[cfg(feature = "burn")]

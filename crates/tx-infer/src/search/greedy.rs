@@ -44,8 +44,8 @@ pub(super) fn search(
         };
         let best = match state.options.sampling {
             None => {
-                let scores: Vec<f32> = rows.iter().map(|row| row.partial.log_probability).collect();
-                state.decoder.expect(rows.len(), 1, &scores);
+                let mut scores = rows.iter().map(|row| row.partial.log_probability);
+                state.decoder.expect(rows.len(), 1, &mut scores);
                 let best = state.next(&tokens, len, 1, target)?;
                 best.into_iter().map(|best| best.first().copied()).collect()
             }

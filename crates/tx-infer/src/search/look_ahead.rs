@@ -7,7 +7,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
-use tx_data::{batch::padded, mask};
 use tx_model::{
     LanguageModel, Transformer,
     kernels::launches::{Phase, count_readback},
@@ -17,7 +16,7 @@ use tx_text::special::EOS;
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
-    tensors::{best_next, indices, read},
+    tensors::{Encoded, best_next, indices, read},
 };
 
 /// Maximum number of steps whose results are read together.
@@ -45,6 +44,7 @@ pub(super) struct LookAheadDecoder<'a> {
 
 /// Expected choices of a search.
 struct Plan {
+    /// Number of sources.
     sources: usize,
     /// Rows of each source after this step.
     beam: usize,
@@ -91,21 +91,15 @@ struct Queued {
 }
 
 impl<'a> LookAheadDecoder<'a> {
-    /// Encodes the sources; `None` if the device or the model does not support it.
+    /// Starts with the sources that `encoded` has; `None` if the device or the model does not support it.
     pub(super) fn of_transformer(
         model: &Transformer,
         sources: &[&[u32]],
+        encoded: &Encoded,
         device: &'a Device,
     ) -> Option<Self> {
-        if !StepDecoder::supports(model.config(), model.dtype(), device) {
-            return None;
-        }
-        Phase::Forward.begin();
-        let ids = padded(sources, device);
-        let blocked = mask::padding(&ids);
-        let memory = model.encode(ids, blocked);
         let lengths: Vec<usize> = sources.iter().map(|source| source.len()).collect();
-        let (decoder, rows) = StepDecoder::of_transformer(model, &memory, &lengths)?;
+        let (decoder, rows) = StepDecoder::of_transformer(model, &encoded.memory, &lengths)?;
         Some(Self::new(decoder, rows, model.vocab().target, device))
     }
 
@@ -115,9 +109,6 @@ impl<'a> LookAheadDecoder<'a> {
         rows: usize,
         device: &'a Device,
     ) -> Option<Self> {
-        if !StepDecoder::supports(model.config(), model.dtype(), device) {
-            return None;
-        }
         let (decoder, rows) = StepDecoder::of_language_model(model, rows)?;
         Some(Self::new(decoder, rows, model.vocab().target, device))
     }
@@ -322,7 +313,7 @@ impl IncrementalDecoder for LookAheadDecoder<'_> {
         self.parents = rows.iter().map(|&row| self.parents[row]).collect();
     }
 
-    fn expect(&mut self, sources: usize, beam: usize, scores: &[f32]) {
-        self.plan = Some(Plan { sources, beam, scores: scores.to_vec() });
+    fn expect(&mut self, sources: usize, beam: usize, scores: &mut dyn Iterator<Item = f32>) {
+        self.plan = Some(Plan { sources, beam, scores: scores.collect() });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, activation::log_softmax};
 use tx_data::{batch::padded, mask};
 use tx_model::{
     DecoderCache, LanguageModel, LanguageModelCache, Transformer,
@@ -31,19 +31,33 @@ pub(super) struct TensorDecoder<'a> {
     weights: Vec<f32>,
 }
 
-impl<'a> TensorDecoder<'a> {
-    /// Encodes the sources.
-    pub(super) fn new(
-        model: &'a Transformer,
-        sources: &[&[u32]],
-        device: &'a Device,
-        recorded_layer: Option<usize>,
-    ) -> Self {
+/// Sources after the encoder.
+pub(super) struct Encoded {
+    /// `[B, S, d_model]`
+    pub(super) memory: Tensor<3>,
+    /// Padding: `[B, 1, 1, S]`
+    blocked: Tensor<4, Bool>,
+}
+
+impl Encoded {
+    pub(super) fn new(model: &Transformer, sources: &[&[u32]], device: &Device) -> Self {
         Phase::Forward.begin();
         let ids = padded(sources, device);
         let blocked = mask::padding(&ids);
-        let memory = model.encode(ids, blocked.clone());
-        let cache = Some(model.start_decoding(memory, blocked));
+        Self { memory: model.encode(ids, blocked.clone()), blocked }
+    }
+}
+
+impl<'a> TensorDecoder<'a> {
+    /// Starts with the sources that `encoded` has.
+    pub(super) fn new(
+        model: &'a Transformer,
+        sources: &[&[u32]],
+        encoded: Encoded,
+        device: &'a Device,
+        recorded_layer: Option<usize>,
+    ) -> Self {
+        let cache = Some(model.start_decoding(encoded.memory, encoded.blocked));
         let lengths = sources.iter().map(|source| source.len()).collect();
         let sources = (0..sources.len()).collect();
         Self { model, device, cache, sources, lengths, recorded_layer, weights: Vec::new() }

@@ -3,7 +3,7 @@
 use burn::{
     backend::{Cube, ops::FloatTensorOps},
     nn::Linear,
-    tensor::{Device, Shape, Slice, Tensor, TensorData},
+    tensor::{Shape, Slice, Tensor, TensorData},
 };
 use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
 
@@ -19,7 +19,8 @@ use crate::{
         unwrapped,
     },
     layer_norm::LayerNorm,
-    position_formulas::{MAX_RELATIVE_DISTANCE, alibi_slopes, rotary_angles},
+    position::PositionTables,
+    position_formulas::{MAX_RELATIVE_DISTANCE, alibi_slopes},
     residual::Residual,
 };
 
@@ -156,29 +157,29 @@ impl SubLayer {
 /// Positions inside self-attention that all layers share.
 pub(super) enum Tables {
     Absent,
-    Rotary(Tensor<2>),
+    /// `[2, 1, max_len, d_head / 2]`
+    Rotary(Tensor<4>),
     /// Learned by each layer.
     Relative,
+    /// `[max_len, n_heads]`, the greatest distance first.
     Alibi(Tensor<2>),
 }
 
 impl Tables {
-    pub(super) fn new(config: &ModelConfig, device: &Device) -> Self {
+    /// Tables for all positions of a model, on the device of `x`.
+    pub(super) fn new<const D: usize>(config: &ModelConfig, x: &Tensor<D>) -> Self {
         let (max_len, n_heads) = (config.max_len, config.n_heads);
         match config.positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::Absent,
             Positions::Relative => Self::Relative,
             Positions::Rotary => {
-                let d_head = config.d_model / n_heads;
-                let range = (0..max_len).flat_map(|position| rotary_angles(position, d_head));
-                let angles: Vec<f64> = range.collect();
-                let cosines = angles.iter().map(|angle| angle.cos() as f32);
-                let sines = angles.iter().map(|angle| angle.sin() as f32);
-                let table = TensorData::new(
-                    cosines.chain(sines).collect::<Vec<f32>>(),
-                    [2 * max_len, d_head / 2],
-                );
-                Self::Rotary(Tensor::from_data(table, device))
+                let heads = [n_heads, config.d_model / n_heads];
+                match PositionTables::new(Positions::Rotary, heads, 0, max_len, x) {
+                    PositionTables::Rotary(table) => Self::Rotary(table),
+                    PositionTables::None
+                    | PositionTables::Relative(_)
+                    | PositionTables::Alibi(_) => Self::Absent,
+                }
             }
             Positions::Alibi => {
                 let slopes = alibi_slopes(n_heads);
@@ -186,7 +187,7 @@ impl Tables {
                 let bias = distances
                     .flat_map(|distance| slopes.iter().map(move |slope| -slope * distance as f32));
                 let bias = TensorData::new(bias.collect::<Vec<f32>>(), [max_len, n_heads]);
-                Self::Alibi(Tensor::from_data(bias, device))
+                Self::Alibi(Tensor::from_data(bias, &x.device()))
             }
         }
     }

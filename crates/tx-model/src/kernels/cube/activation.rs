@@ -10,7 +10,7 @@ use burn_cubecl::{
 use super::{
     dropout::{KeyedMask, Mask, factor},
     empty, rows,
-    sums::{Groups, column, column_sums, group},
+    sums::{Groups, column, column_sums, group, rows_of_group},
     units,
 };
 use crate::config::Activation;
@@ -145,20 +145,16 @@ fn activated_backward(
     #[comptime] code: u32,
 ) {
     let (group, column) = (group(width), column(width));
-    let mut row = group * per_group;
-    if row >= count || column >= width {
+    let (start, end) = rows_of_group(group, per_group, count);
+    if start >= count || column >= width {
         terminate!();
-    }
-    let mut end = row + per_group;
-    if end > count {
-        end = count;
     }
     let mut shift = 0.0f32;
     if comptime!(bias.len() > 0) {
         shift = bias[0][column];
     }
     let mut sum = 0.0f32;
-    while row < end {
+    for row in start..end {
         let i = row * width + column;
         let v = x[i] + shift;
         let mut slope = select(v > 0.0f32, 1.0f32, 0.0f32);
@@ -174,7 +170,6 @@ fn activated_backward(
         let gradient = dy[i] * slope * factor(mask, i);
         dx[i] = gradient;
         sum += gradient;
-        row += 1;
     }
     if comptime!(bias.len() > 0) {
         parts[group * width + column] = sum;

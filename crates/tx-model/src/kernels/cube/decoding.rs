@@ -19,6 +19,10 @@ const UNITS: usize = 64;
 /// Units of a cube that searches the vocabulary for a row.
 const SEARCH_UNITS: usize = 256;
 
+/// Maximum number of tokens of a source or target: their scores take 8 KiB of shared memory, of which the
+/// smallest adapters have 16.
+pub const MAX_LEN: usize = 2048;
+
 /// Maximum number of tokens that [`best`] finds.
 pub const MAX_BEST: usize = 32;
 

@@ -14,7 +14,7 @@ use super::{
     flat::{alignment, view},
     residual::Branch,
     rows, sum_over_units,
-    sums::column_sums,
+    sums::{column_sums, rows_of_group},
 };
 
 /// Units of a cube that normalize a row together.
@@ -232,6 +232,22 @@ fn normalize(
         terminate!();
     }
     let first = CUBE_POS * width;
+    normalize_row(x, gamma, beta, y, first, epsilon, width, units, has_shift);
+}
+
+/// Normalizes the row of `x` that starts at `first`.
+#[cube]
+fn normalize_row(
+    x: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    y: &mut [f32],
+    first: usize,
+    epsilon: f32,
+    #[comptime] width: usize,
+    #[comptime] units: usize,
+    #[comptime] has_shift: bool,
+) {
     let (mean, scale) = moments(x, first, epsilon, width, units, has_shift);
     let mut i = UNIT_POS as usize;
     while i < width {
@@ -275,16 +291,7 @@ fn add_and_normalize(
         sum[first + i] = x[first + i] + branch * factor(mask, first + i);
         i += units;
     }
-    let (mean, scale) = moments(&*sum, first, epsilon, width, units, has_shift);
-    let mut i = UNIT_POS as usize;
-    while i < width {
-        let mut scaled = (sum[first + i] - mean) * scale * gamma[i];
-        if has_shift {
-            scaled += beta[i];
-        }
-        result[first + i] = scaled;
-        i += units;
-    }
+    normalize_row(&*sum, gamma, beta, result, first, epsilon, width, units, has_shift);
 }
 
 /// Each cube takes `per_group` rows.
@@ -310,13 +317,9 @@ fn normalize_backward(
     let of_bias = CUBE_POS * comptime!(if has_bias { 3 * width } else { 2 * width });
     let of_gamma = of_bias + comptime!(if has_bias { width } else { 0 });
     let of_beta = of_gamma + width;
-    let start = CUBE_POS * per_group;
+    let (start, end) = rows_of_group(CUBE_POS, per_group, count);
     if start >= count {
         terminate!();
-    }
-    let mut end = start + per_group;
-    if end > count {
-        end = count;
     }
     let mut i = UNIT_POS as usize;
     while i < width {

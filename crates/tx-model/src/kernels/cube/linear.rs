@@ -40,7 +40,8 @@ pub fn forward(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>) -> CubeTenso
     Cube::float_reshape(y, shape)
 }
 
-/// Adds a bias to each of the `segments` of `y`, in place. Each begins `pitch` elements after the last.
+/// Adds a bias to each of the `segments` of `y`, in place. In `b`, each bias begins `pitch` elements after
+/// the one before.
 pub fn add_bias(y: &CubeTensor, b: CubeTensor, pitch: usize, segments: usize) {
     let [count, width] = rows(y);
     let (cubes, dim) = units(y, count * width);

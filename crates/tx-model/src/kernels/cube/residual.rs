@@ -10,11 +10,11 @@ use burn_cubecl::{
 use super::{
     dropout::{KeyedMask, Mask, MaskLaunch, factor},
     empty, rows,
-    sums::{Groups, column, column_sums, group},
+    sums::{Groups, column, column_sums, group, rows_of_group},
     units,
 };
 
-/// What is added to a tensor: `dropout(y + bias)`.
+/// Summand of a residual sum: `dropout(y + bias)`.
 #[derive(Debug, Clone)]
 pub struct Branch {
     pub y: CubeTensor,
@@ -118,21 +118,16 @@ fn added_backward(
     #[comptime] width: usize,
 ) {
     let (group, column) = (group(width), column(width));
-    let mut row = group * per_group;
-    if row >= count || column >= width {
+    let (start, end) = rows_of_group(group, per_group, count);
+    if start >= count || column >= width {
         terminate!();
     }
-    let mut end = row + per_group;
-    if end > count {
-        end = count;
-    }
     let mut sum = 0.0f32;
-    while row < end {
+    for row in start..end {
         let i = row * width + column;
         let gradient = dy[i] * factor(mask, i);
         masked[i] = gradient;
         sum += gradient;
-        row += 1;
     }
     parts[group * width + column] = sum;
 }

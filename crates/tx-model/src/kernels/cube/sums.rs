@@ -133,11 +133,8 @@ fn add_rows(
     let mut own = 0.0f32;
     if is_inside {
         let first = group / groups * count;
-        let mut row = group % groups * per_group + lane;
-        let mut end = (group % groups + 1) * per_group;
-        if end > count {
-            end = count;
-        }
+        let (start, end) = rows_of_group(group % groups, per_group, count);
+        let mut row = start + lane;
         while row < end {
             own += x[(first + row) * width + column];
             row += LANES;
@@ -159,7 +156,9 @@ fn add_rows(
 /// Groups of rows of a matrix. A unit takes one column of a group, so that it can add up its elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Groups {
+    /// Rows of a group; the last may have fewer.
     pub per_group: usize,
+    /// Number of groups.
     pub groups: usize,
     width: usize,
 }
@@ -190,6 +189,16 @@ pub fn column(#[comptime] width: usize) -> usize {
 #[cube]
 pub fn group(#[comptime] width: usize) -> usize {
     CUBE_POS / comptime!(width.div_ceil(GROUP_UNITS))
+}
+
+/// Returns the first row of a group of `per_group` of `count` rows, and the row after its last.
+#[cube]
+pub fn rows_of_group(group: usize, per_group: usize, count: usize) -> (usize, usize) {
+    let mut end = (group + 1) * per_group;
+    if end > count {
+        end = count;
+    }
+    (group * per_group, end)
 }
 
 /// Adds up tensors of the same shape.

@@ -115,16 +115,7 @@ pub fn attend_past(
         own = max(own, found);
         s += units;
     }
-    let highest = max_over_units(own, units);
-    let mut own = 0.0f32;
-    let mut s = unit;
-    while s <= time {
-        let weight = (weights[s] - highest).exp();
-        weights[s] = weight;
-        own += weight;
-        s += units;
-    }
-    let sum = sum_over_units(own, units);
+    let sum = exponentials(&mut weights, own, time + 1, units);
 
     let mut d = unit;
     while d < width {
@@ -196,16 +187,7 @@ pub fn attend_source(
         own = max(own, found);
         s += units;
     }
-    let highest = max_over_units(own, units);
-    let mut own = 0.0f32;
-    let mut s = unit;
-    while s < open {
-        let weight = (weights[s] - highest).exp();
-        weights[s] = weight;
-        own += weight;
-        s += units;
-    }
-    let sum = sum_over_units(own, units);
+    let sum = exponentials(&mut weights, own, open, units);
     let scale = select(sum == 0.0f32, 0.0f32, 1.0f32 / sum);
 
     let mut d = unit;
@@ -217,6 +199,21 @@ pub fn attend_source(
         y[first + d] = mixed * scale;
         d += units;
     }
+}
+
+/// Replaces `count` scores by `exp(score - max)`, given the maximum of those of this unit. Returns their sum.
+#[cube]
+fn exponentials(scores: &mut [f32], own: f32, count: usize, #[comptime] units: usize) -> f32 {
+    let highest = max_over_units(own, units);
+    let mut own = 0.0f32;
+    let mut s = UNIT_POS as usize;
+    while s < count {
+        let weight = (scores[s] - highest).exp();
+        scores[s] = weight;
+        own += weight;
+        s += units;
+    }
+    sum_over_units(own, units)
 }
 
 /// Each cube takes one row, and searches it once for each token.
@@ -283,7 +280,7 @@ pub fn best_tokens(
             for other in 0..size {
                 let value = all_values[unit * size + other];
                 let own = all_ids[unit * size + other];
-                if own >= 0 && (id < 0 || value > found || (value == found && own < id)) {
+                if is_before(value, own, found, id) {
                     found = value;
                     id = own;
                 }
@@ -295,7 +292,7 @@ pub fn best_tokens(
         for group in 0..groups {
             let value = group_values[group];
             let own = group_ids[group];
-            if own >= 0 && (id < 0 || value > found || (value == found && own < id)) {
+            if is_before(value, own, found, id) {
                 found = value;
                 id = own;
             }
@@ -311,6 +308,12 @@ pub fn best_tokens(
         last_value = found;
         last_id = id;
     }
+}
+
+/// Returns `true` if a token comes before another, of which there is none if its id is negative.
+#[cube]
+fn is_before(value: f32, id: i32, other_value: f32, other_id: i32) -> bool {
+    id >= 0 && (other_id < 0 || value > other_value || (value == other_value && id < other_id))
 }
 
 #[cube]

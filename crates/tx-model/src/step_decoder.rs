@@ -74,6 +74,9 @@ impl Embedding {
 }
 
 impl StepDecoder {
+    /// Id in place of all tokens of a row with a logit that is NaN or infinity.
+    pub const NOT_FINITE: i64 = decoding::NOT_FINITE;
+
     /// Maximum number of tokens that [`best`](Self::best) finds.
     pub const MAX_BEST: usize = MAX_BEST;
 
@@ -297,8 +300,8 @@ impl StepDecoder {
 }
 
 impl NextTokens {
-    /// Returns the log-probabilities `[R, count]`, best first, of which the first is NaN in a row whose logits
-    /// are not finite; and the ids, `[R, count]`, -1 where there are fewer.
+    /// Returns the log-probabilities, best first, and the ids, `[R, count]` each. Ids are -1 where there are
+    /// fewer tokens, and [`NOT_FINITE`](StepDecoder::NOT_FINITE) in a row whose logits are not finite.
     pub fn values_and_ids(&self) -> (Tensor<2>, Tensor<2, Int>) {
         (wrapped(self.0.values.clone()), wrapped_ints(self.0.ids.clone()))
     }

@@ -26,6 +26,9 @@ pub const MAX_LEN: usize = 2048;
 /// Maximum number of tokens that [`best`] finds.
 pub const MAX_BEST: usize = 32;
 
+/// Id in place of all tokens of a row with a logit that is NaN or infinity.
+pub const NOT_FINITE: i64 = -2;
+
 /// Keys and values of the self-attention of a layer: `[2, len, rows, d_model]`.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -177,9 +180,10 @@ pub fn source(
 /// The likeliest tokens of each row.
 #[derive(Debug, Clone)]
 pub struct Best {
-    /// Log-probabilities, best first: `[R, count]`; NaN in a row whose logits are not finite.
+    /// Log-probabilities, best first: `[R, count]`.
     pub values: CubeTensor,
-    /// Their ids, `[R, count]`, 32-bit integers; -1 if there are fewer.
+    /// Their ids, `[R, count]`, 32-bit integers; -1 if there are fewer, [`NOT_FINITE`] in a row with a logit that is
+    /// NaN or infinity.
     pub ids: CubeTensor,
     /// First of each row: `[R]`, 32-bit integers.
     pub tokens: CubeTensor,

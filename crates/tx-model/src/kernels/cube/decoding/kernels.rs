@@ -2,6 +2,7 @@
 
 use burn_cubecl::cubecl::{self, prelude::*};
 
+use super::NOT_FINITE;
 use crate::kernels::cube::{groups_of, max_over_units, sum_over_units};
 
 /// Less than any finite score.
@@ -237,11 +238,19 @@ pub fn best_tokens(
     let first = row * vocabulary;
     let unit = UNIT_POS as usize;
     let mut own = f32::new(LOWEST);
+    let mut own_flag = 0.0f32;
     let mut i = unit;
     while i < vocabulary {
-        own = max(own, logit(logits, bias, first, i));
+        let value = logit(logits, bias, first, i);
+        own = max(own, value);
+        // Not by a comparison of numbers, of which drivers may assume that none is NaN.
+        let bits = u32::reinterpret(value);
+        if (bits & 0x7fff_ffffu32) > 0x7f80_0000u32 || bits == 0x7f80_0000u32 {
+            own_flag = 1.0f32;
+        }
         i += units;
     }
+    let is_finite = max_over_units(own_flag, units) == 0.0f32;
     let highest = max_over_units(own, units);
     let mut own = 0.0f32;
     let mut i = unit;
@@ -298,9 +307,8 @@ pub fn best_tokens(
             }
         }
         if unit == 0 {
-            // If a logit is not finite, so is the sum.
             values[row * count + place] = found - log_sum;
-            ids[row * count + place] = id;
+            ids[row * count + place] = select(is_finite, id, i32::new(NOT_FINITE));
             if place == 0 {
                 tokens[row] = max(id, 0i32);
             }

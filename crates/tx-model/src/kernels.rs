@@ -272,7 +272,7 @@ pub struct AttentionInput {
 /// - returns `[B, Q, H · D]`, zeros for a query with every key blocked; and, if `need_weights`, the
 ///   attention weights before dropout, `[B, H, Q, K]`
 pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Option<Tensor<4>>) {
-    // The kernels return no weights and take no bias.
+    // The kernels return no weights, and those of the CPU take no bias.
     #[cfg(feature = "flex")]
     if is_flex_f32(&input.queries) && input.bias.is_none() && !need_weights {
         let AttentionInput { queries, keys, values, bias: _, blocked, dropout, precision } = input;
@@ -282,13 +282,14 @@ pub fn attention(input: AttentionInput, need_weights: bool) -> (Tensor<3>, Optio
         return (Tensor::from_dispatch(mixed), None);
     }
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    if let (true, None, false, Some(mask)) =
-        (cube::takes_attention(&input), &input.bias, need_weights, input.dropout.on_device())
+    if let (true, false, Some(mask)) =
+        (cube::takes_attention(&input), need_weights, input.dropout.on_device())
     {
-        let AttentionInput { queries, keys, values, blocked, .. } = input;
+        let AttentionInput { queries, keys, values, bias, blocked, .. } = input;
         let [q, k, v] = [queries, keys, values].map(Tensor::into_dispatch);
+        let bias = OptionalTensor::from_tensor(bias);
         let blocked = OptionalMask::from_tensor(blocked);
-        let mixed = Dispatch::attention_on_cube(q, k, v, blocked, mask);
+        let mixed = Dispatch::attention_on_cube(q, k, v, bias, blocked, mask);
         return (Tensor::from_dispatch(mixed), None);
     }
     composed::attention(input, need_weights)

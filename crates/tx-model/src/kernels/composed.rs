@@ -216,23 +216,21 @@ pub fn cross_entropy(
     CrossEntropy { loss: loss_n1.mask_fill(ignored_n1, 0.0).sum(), nll, correct }
 }
 
-/// See [`distillation`](super::distillation()); without temperature.
-pub fn distillation(
+/// Part of [`distillation`](super::distillation()) that depends on the teachers, without weight and
+/// temperature.
+pub fn teacher_cross_entropy(
     logits: Tensor<2>,
     teachers: Tensor<3>,
     Targets { ids, weights }: Targets,
-    config: CrossEntropyConfig,
-    weight: f64,
-) -> CrossEntropy {
-    let found = cross_entropy(logits.clone(), ids.clone(), weights.clone(), config);
+    ignore_index: u32,
+) -> Tensor<1> {
     let wanted_nv = softmax(teachers.detach(), 2).mean_dim(0).squeeze_dim::<2>(0);
     let mut crossed_n1 = -(wanted_nv * log_softmax(logits, 1)).sum_dim(1);
     if let Some(weights) = weights {
         crossed_n1 = crossed_n1 * weights.unsqueeze_dim(1);
     }
-    let ignored_n1 = ids.equal_elem(config.ignore_index).unsqueeze_dim(1);
-    let crossed = crossed_n1.mask_fill(ignored_n1, 0.0).sum();
-    CrossEntropy { loss: found.loss * (1.0 - weight) + crossed * weight, ..found }
+    let ignored_n1 = ids.equal_elem(ignore_index).unsqueeze_dim(1);
+    crossed_n1.mask_fill(ignored_n1, 0.0).sum()
 }
 
 /// See [`divergence`](super::divergence()).

@@ -17,6 +17,7 @@ pub mod adam;
 mod attention;
 mod cross_entropy;
 pub mod decoding;
+mod divergence;
 pub mod dropout;
 pub mod embedding;
 pub mod extension;
@@ -28,6 +29,7 @@ pub mod linear;
 pub mod residual;
 mod rotation;
 mod sums;
+mod teachers;
 
 use burn::{
     backend::{Cube, Dispatch, DispatchDevice, ops::FloatTensorOps},
@@ -120,6 +122,16 @@ fn units(x: &CubeTensor, count: usize) -> (CubeCount, CubeDim) {
     (calculate_cube_count_elemwise(&x.client, count, dim), dim)
 }
 
+/// Returns the arguments of a launch of `count` cubes whose units share work, and their number: `most`, a power
+/// of two, or as many as a plane has if planes are small. Processors, which have such planes, switch
+/// between planes at each barrier.
+fn cubes(x: &CubeTensor, count: usize, most: usize) -> (CubeCount, CubeDim, usize) {
+    let plane = x.client.properties().hardware.plane_size_max as usize;
+    let units = if (2..16).contains(&plane) { plane.next_power_of_two().min(most) } else { most };
+    let dim = CubeDim::new_1d(units as u32);
+    (calculate_cube_count_elemwise(&x.client, count * units, dim), dim, units)
+}
+
 /// Adds up one number of each of the `units` units of a cube, a power of two. Every unit gets the sum.
 #[cube]
 fn sum_over_units(own: f32, #[comptime] units: usize) -> f32 {
@@ -168,6 +180,25 @@ fn max_over_units(own: f32, #[comptime] units: usize) -> f32 {
         highest = max(highest, of_groups[group]);
     }
     highest
+}
+
+/// Returns `log Σ exp x` of the `len` elements of `x` from `first` to every unit of a cube.
+#[cube]
+fn log_sum_of_row(x: &[f32], first: usize, len: usize, #[comptime] units: usize) -> f32 {
+    let mut own = x[first];
+    let mut i = UNIT_POS as usize;
+    while i < len {
+        own = max(own, x[first + i]);
+        i += units;
+    }
+    let highest = max_over_units(own, units);
+    let mut own = 0.0f32;
+    let mut i = UNIT_POS as usize;
+    while i < len {
+        own += (x[first + i] - highest).exp();
+        i += units;
+    }
+    sum_over_units(own, units).ln() + highest
 }
 
 /// Number of groups of units whose results are combined in two steps: about the square root.

@@ -149,7 +149,29 @@ fn distillation_without_temperature(
         let found = Dispatch::distillation_kernel(logits, teachers, ids, weights, config, weight);
         return CrossEntropy::from_dispatch(found);
     }
-    composed::distillation(logits, teachers, targets, config, weight)
+    let Targets { ids, weights } = targets.clone();
+    let found = cross_entropy(logits.clone(), ids, weights, config);
+    let crossed = teacher_cross_entropy(logits, teachers, targets, config.ignore_index);
+    CrossEntropy { loss: found.loss * (1.0 - weight) + crossed * weight, ..found }
+}
+
+/// Cross-entropy of the predictions with the mean of those of the teachers: `-Σ w Σ_v q_v log p_v`, over
+/// the tokens that count.
+fn teacher_cross_entropy(
+    logits: Tensor<2>,
+    teachers: Tensor<3>,
+    targets: Targets,
+    ignore_index: u32,
+) -> Tensor<1> {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&logits) && cube::is_cube_f32(&teachers) {
+        let Targets { ids, weights } = targets;
+        let (logits, ids) = (logits.into_dispatch(), in_32_bits(ids).into_dispatch());
+        let (teachers, weights) = (teachers.into_dispatch(), OptionalTensor::from_tensor(weights));
+        let loss = Dispatch::teachers_on_cube(logits, teachers, ids, weights, ignore_index);
+        return Tensor::from_dispatch(loss);
+    }
+    composed::teacher_cross_entropy(logits, teachers, targets, ignore_index)
 }
 
 /// Loss of R-Drop (Wu et al. 2021): half of their equation 4, so that it is comparable with the loss of
@@ -231,6 +253,13 @@ pub fn divergence(
         let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
         let weights = OptionalTensor::from_tensor(weights);
         let sum = Dispatch::divergence_kernel(logits, targets, weights, ignore_index);
+        return Tensor::from_dispatch(sum);
+    }
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    if cube::is_cube_f32(&logits) {
+        let (logits, targets) = (logits.into_dispatch(), in_32_bits(targets).into_dispatch());
+        let weights = OptionalTensor::from_tensor(weights);
+        let sum = Dispatch::divergence_on_cube(logits, targets, weights, ignore_index);
         return Tensor::from_dispatch(sum);
     }
     composed::divergence(logits, targets, weights, ignore_index)

@@ -8,8 +8,8 @@ use tx_model::{
     Activation,
     ProductPrecision::F32,
     kernels::{
-        self, AttentionInput, CrossEntropyConfig, DropoutMask, EmbeddingInput, FlatTensors,
-        LinearOutput, LinearWeights, Norm,
+        self, AttentionInput, CrossEntropyConfig, Distillation, DropoutMask, EmbeddingInput,
+        FlatTensors, LinearOutput, LinearWeights, Norm, Targets,
     },
     random::mix,
 };
@@ -162,7 +162,10 @@ fn attention_at_many_shapes() {
         }
         let [batch, heads, width] = [1 + index % 3, 1 + index % 2, 1 + index % 5];
         let [of_queries, of_keys] = [queries, keys].map(|len| batch * heads * len * width);
-        check("attention", &device, &[of_queries, of_keys, of_keys], |inputs| {
+        // Learned biases, which have a gradient, and none.
+        let of_bias = (index % 3 > 0).then_some(heads * queries * keys);
+        let sizes: Vec<_> = [of_queries, of_keys, of_keys].into_iter().chain(of_bias).collect();
+        check("attention", &device, &sizes, |inputs| {
             let device = inputs[0].device().inner();
             // As after the projection: heads beside each other.
             let heads_of = |x: &Tensor<1>, len: usize| {
@@ -182,7 +185,11 @@ fn attention_at_many_shapes() {
                 queries: heads_of(&inputs[0], queries),
                 keys: heads_of(&inputs[1], keys),
                 values: heads_of(&inputs[2], keys),
-                bias: None,
+                // As looked up in a table of relative positions: heads last.
+                bias: inputs.get(3).map(|bias| {
+                    let bias = bias.clone().reshape([queries, keys, heads]);
+                    bias.permute([2, 0, 1]).unsqueeze()
+                }),
                 blocked,
                 dropout: DropoutMask::KeepAll,
                 precision: F32,
@@ -231,6 +238,40 @@ fn cross_entropy_at_many_shapes() {
         let (found, expected) = (counts(&device), counts(&Device::flex()));
         assert_close("negative log-likelihood", &found.0, &expected.0);
         assert_eq!(found.1, expected.1, "correct tokens of {rows} by {vocabulary}");
+    }
+}
+
+/// Divergence of two halves, and distillation from one to three teachers; with and without weights. Some
+/// targets do not count.
+#[test]
+fn losses_of_r_drop_and_distillation_at_many_shapes() {
+    let Some(device) = test_device() else { return };
+    for (index, [rows, vocabulary]) in shapes(60).chain([[2, 10_007], [700, 3]]).enumerate() {
+        let targets = |logits: &Tensor<2>| {
+            let device = logits.device().inner();
+            let ids: Vec<i32> = (0..rows).map(|row| (row * 7 % vocabulary) as i32).collect();
+            let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [rows]), &device);
+            let weights = (vector("weights", rows, &device) + 1.5).cast(logits.dtype());
+            Targets { ids, weights: (index % 3 == 0).then_some(weights) }
+        };
+        check("divergence", &device, &[2 * rows * vocabulary], |inputs| {
+            let logits = (inputs[0].clone() * 5.0).reshape([2 * rows, vocabulary]);
+            let Targets { ids, weights } = targets(&logits);
+            // Zero for a vocabulary of one, and so is its gradient.
+            kernels::divergence(logits.clone(), ids, weights, 0) + logits.sum() * 1e-3
+        });
+        let count = 1 + index % 3;
+        let settings =
+            Distillation { weight: 0.7, temperature: if index % 2 == 0 { 1.0 } else { 2.5 } };
+        check("distillation", &device, &[rows * vocabulary], |inputs| {
+            let logits = (inputs[0].clone() * 5.0).reshape([rows, vocabulary]);
+            let device = logits.device().inner();
+            let teachers = vector("teachers", count * rows * vocabulary, &device) * 5.0;
+            let teachers = teachers.reshape([count, rows, vocabulary]).cast(logits.dtype());
+            let config = CrossEntropyConfig { smoothing: 0.1, ignore_index: 0 };
+            kernels::distillation(logits.clone(), teachers, targets(&logits), config, settings).loss
+                + logits.sum() * 1e-3
+        });
     }
 }
 

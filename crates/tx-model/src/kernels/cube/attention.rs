@@ -10,20 +10,25 @@ use burn::{
     tensor::Shape,
 };
 use burn_cubecl::{
-    cubecl::{self, calculate_cube_count_elemwise, prelude::*},
+    cubecl::{self, prelude::*},
     kernel::into_contiguous,
     tensor::CubeTensor,
 };
 
 use super::{
+    cubes,
     dropout::KeyedMask,
     empty,
     flat::{alignment, view},
+    units,
 };
-use kernels::{attend, of_keys_kernel, of_queries_kernel};
+use kernels::{attend, of_bias_kernel, of_keys_kernel, of_queries_kernel};
 
-/// Units of a cube.
+/// Units of a cube, at most.
 const UNITS: usize = 64;
+
+/// Minimum number of numbers in a row of shared memory, so that short sentences share their kernels.
+const MIN_ROOM: usize = 64;
 
 /// Maximum number of queries or keys: two rows of numbers take 8 KiB of shared memory, of which the smallest
 /// adapters have 16.
@@ -37,6 +42,8 @@ const LOWEST: f32 = -3.4e38;
 pub struct Input {
     /// Queries, keys and values: `[B, H, L, D]`
     heads: [CubeTensor; 3],
+    /// Added to the scores, `[1, H, Q, K]`
+    bias: Option<CubeTensor>,
     /// Broadcasts to `[B, H, Q, K]`
     blocked: Option<CubeTensor>,
     mask: Option<KeyedMask>,
@@ -46,12 +53,13 @@ impl Input {
     /// Arguments with dropout of the weights.
     pub fn new(
         heads: [CubeTensor; 3],
+        bias: Option<CubeTensor>,
         blocked: Option<CubeTensor>,
         mask: Option<KeyedMask>,
     ) -> Self {
         // The kernels take any layout in which the numbers of a head are side by side.
         let heads = heads.map(|x| if x.meta.strides()[3] == 1 { x } else { into_contiguous(x) });
-        Self { heads, blocked, mask }
+        Self { heads, bias, blocked, mask }
     }
 
     /// Returns batch, heads, queries, keys and numbers per head.
@@ -69,18 +77,19 @@ impl Input {
             AxesLaunch::new(stride(0), stride(1), stride(2), stride(3))
         };
         let [q, k, v] = self.heads.each_ref().map(strides);
-        let blocked = match &self.blocked {
-            Some(blocked) => strides(blocked),
+        let optional = |x: &Option<CubeTensor>| match x {
+            Some(x) => strides(x),
             None => AxesLaunch::new(0, 0, 0, 0),
         };
+        let (bias, blocked) = (optional(&self.bias), optional(&self.blocked));
         let scale = 1.0 / (width as f32).sqrt();
-        LayoutLaunch::new(heads, queries, keys, q, k, v, blocked, scale)
+        LayoutLaunch::new(heads, queries, keys, q, k, v, bias, blocked, scale)
     }
 
     /// Number of numbers in a row of shared memory.
     fn room(&self) -> usize {
         let [_, _, queries, keys, _] = self.sizes();
-        queries.max(keys).next_power_of_two().max(UNITS)
+        queries.max(keys).next_power_of_two().max(MIN_ROOM)
     }
 }
 
@@ -104,13 +113,14 @@ pub struct Layout {
     q: Axes,
     k: Axes,
     v: Axes,
-    /// Of the mask, whose axes are batch, head, query and key.
+    /// Of the bias and the mask, whose axes are batch, head, query and key.
+    bias: Axes,
     blocked: Axes,
     /// Factor of the scores: `1 / √D`.
     scale: f32,
 }
 
-/// Computes `dropout(softmax(q · kᵀ / √D)) · v` with the heads concatenated: `[B, Q, H · D]`; zeros for a query
+/// Computes `dropout(softmax(q · kᵀ / √D + bias)) · v` with the heads concatenated: `[B, Q, H · D]`; zeros for a query
 /// with every key blocked.
 pub fn forward(input: &Input) -> CubeTensor {
     match input.blocked.as_ref().map(|blocked| blocked.dtype.size()) {
@@ -124,17 +134,18 @@ fn launch_forward<M: Int>(input: &Input) -> CubeTensor {
     let [q, k, v] = input.heads.clone();
     let y = empty(&q, Shape::new([batch, queries, heads * width]));
     let rows = batch * heads * queries;
-    let (client, dim) = (q.client.clone(), CubeDim::new_1d(UNITS as u32));
+    let (cubes, dim, units) = cubes(&q, rows, UNITS);
     if y.meta.num_elements() == 0 {
         return y;
     }
     attend::launch::<M>(
-        &client,
-        calculate_cube_count_elemwise(&client, rows * UNITS, dim),
+        &q.client.clone(),
+        cubes,
         dim,
         q.into_buffer_arg(),
         k.into_buffer_arg(),
         v.into_buffer_arg(),
+        input.bias.clone().into_iter().map(CubeTensor::into_buffer_arg).collect(),
         input.blocked.clone().into_iter().map(CubeTensor::into_buffer_arg).collect(),
         y.clone().into_buffer_arg(),
         input.arguments(),
@@ -142,20 +153,29 @@ fn launch_forward<M: Int>(input: &Input) -> CubeTensor {
         KeyedMask::argument(input.mask),
         width,
         input.room(),
-        UNITS,
+        units,
     );
     y
 }
 
-/// Returns the gradients of queries, keys and values.
-pub fn backward(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
+/// Gradients of an attention.
+#[derive(Debug)]
+pub struct Gradients {
+    /// Of queries, keys and values: `[B, H, L, D]`
+    pub heads: [CubeTensor; 3],
+    /// `[1, H, Q, K]`
+    pub bias: Option<CubeTensor>,
+}
+
+/// Returns the gradients of queries, keys and values, and of the bias if `needs_bias`.
+pub fn backward(input: &Input, dy: CubeTensor, needs_bias: bool) -> Gradients {
     match input.blocked.as_ref().map(|blocked| blocked.dtype.size()) {
-        Some(1) => launch_backward::<u8>(input, dy),
-        _ => launch_backward::<u32>(input, dy),
+        Some(1) => launch_backward::<u8>(input, dy, needs_bias),
+        _ => launch_backward::<u32>(input, dy, needs_bias),
     }
 }
 
-fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
+fn launch_backward<M: Int>(input: &Input, dy: CubeTensor, needs_bias: bool) -> Gradients {
     let [batch, heads, queries, keys, width] = input.sizes();
     let [q, k, v] = input.heads.clone();
     let dy = into_contiguous(dy);
@@ -167,16 +187,19 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
     let statistics = dv + pitch(of_keys);
     let rows = batch * heads * queries;
     let results = empty(&q, Shape::new([statistics + 2 * rows]));
-    let (client, dim) = (q.client.clone(), CubeDim::new_1d(UNITS as u32));
+    let client = q.client.clone();
+    let bias = || input.bias.clone().into_iter().map(CubeTensor::into_buffer_arg).collect();
     let blocked = || input.blocked.clone().into_iter().map(CubeTensor::into_buffer_arg).collect();
     if rows * width > 0 {
+        let (cubes, dim, units) = cubes(&q, rows, UNITS);
         of_queries_kernel::launch::<M>(
             &client,
-            calculate_cube_count_elemwise(&client, rows * UNITS, dim),
+            cubes,
             dim,
             q.clone().into_buffer_arg(),
             k.clone().into_buffer_arg(),
             v.clone().into_buffer_arg(),
+            bias(),
             blocked(),
             dy.clone().into_buffer_arg(),
             results.clone().into_buffer_arg(),
@@ -186,20 +209,22 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
             KeyedMask::argument(input.mask),
             width,
             input.room(),
-            UNITS,
+            units,
         );
     }
     let rows = batch * heads * keys;
     if rows * width > 0 {
+        let (cubes, dim, units) = cubes(&q, rows, UNITS);
         of_keys_kernel::launch::<M>(
             &client,
-            calculate_cube_count_elemwise(&client, rows * UNITS, dim),
+            cubes,
             dim,
             q.clone().into_buffer_arg(),
             k.clone().into_buffer_arg(),
             v.clone().into_buffer_arg(),
+            bias(),
             blocked(),
-            dy.into_buffer_arg(),
+            dy.clone().into_buffer_arg(),
             results.clone().into_buffer_arg(),
             input.arguments(),
             rows,
@@ -209,11 +234,37 @@ fn launch_backward<M: Int>(input: &Input, dy: CubeTensor) -> [CubeTensor; 3] {
             KeyedMask::argument(input.mask),
             width,
             input.room(),
-            UNITS,
+            units,
         );
     }
-    [(0, queries), (dk, keys), (dv, keys)].map(|(start, len)| {
+    let of_bias = needs_bias.then(|| {
+        let of_bias = empty(&q, Shape::new([1, heads, queries, keys]));
+        let (cubes, dim) = units(&q, heads * queries * keys);
+        if heads * queries * keys > 0 {
+            of_bias_kernel::launch::<M>(
+                &client,
+                cubes,
+                dim,
+                q.into_buffer_arg(),
+                k.into_buffer_arg(),
+                v.into_buffer_arg(),
+                bias(),
+                blocked(),
+                dy.into_buffer_arg(),
+                results.clone().into_buffer_arg(),
+                of_bias.clone().into_buffer_arg(),
+                input.arguments(),
+                batch,
+                statistics,
+                KeyedMask::argument(input.mask),
+                width,
+            );
+        }
+        of_bias
+    });
+    let heads = [(0, queries), (dk, keys), (dv, keys)].map(|(start, len)| {
         let gradient = view(&results, start, Shape::new([batch, len, heads, width]));
         Cube::float_swap_dims(gradient, 1, 2)
-    })
+    });
+    Gradients { heads, bias: of_bias }
 }

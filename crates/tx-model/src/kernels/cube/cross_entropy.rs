@@ -2,15 +2,15 @@
 
 use burn::tensor::{DType, Shape};
 use burn_cubecl::{
-    cubecl::{self, CubeCount, calculate_cube_count_elemwise, prelude::*},
+    cubecl::{self, prelude::*},
     ops::numeric::empty_device_contiguous_dtype,
     tensor::CubeTensor,
 };
 
-use super::{empty, max_over_units, rows, sum_over_units};
+use super::{cubes, empty, max_over_units, rows, sum_over_units};
 use crate::kernels::CrossEntropyConfig;
 
-/// Units of a cube that process a row together.
+/// Units of a cube that process a row together, at most.
 const UNITS: usize = 128;
 
 /// Numbers of a row: log sum of exponentials, loss, negative log-likelihood, and whether it is correct.
@@ -47,11 +47,11 @@ pub fn forward(
     };
     let (loss, nll, correct) = (number(DType::F32), number(DType::F32), number(DType::I32));
     let numbers = empty(&logits, Shape::new([count.max(1), NUMBERS]));
-    let dim = CubeDim::new_1d(UNITS as u32);
     if count > 0 {
+        let (cubes, dim, units) = cubes(&logits, count, UNITS);
         each_row::launch(
             &client,
-            calculate_cube_count_elemwise(&client, count * UNITS, dim),
+            cubes,
             dim,
             logits.into_buffer_arg(),
             targets.into_buffer_arg(),
@@ -61,19 +61,20 @@ pub fn forward(
             vocabulary,
             config.smoothing as f32,
             config.ignore_index as i32,
-            UNITS,
+            units,
         );
     }
+    let (cubes, dim, units) = cubes(&numbers, 1, UNITS);
     all_rows::launch(
         &client,
-        CubeCount::Static(1, 1, 1),
+        cubes,
         dim,
         numbers.clone().into_buffer_arg(),
         loss.clone().into_buffer_arg(),
         nll.clone().into_buffer_arg(),
         correct.clone().into_buffer_arg(),
         count,
-        UNITS,
+        units,
     );
     Output { loss, nll, correct, numbers }
 }
@@ -92,11 +93,10 @@ pub fn backward(
     if count * vocabulary == 0 {
         return dx;
     }
-    let client = logits.client.clone();
-    let dim = CubeDim::new_1d(UNITS as u32);
+    let (cubes, dim, units) = cubes(&logits, count, UNITS);
     of_logits::launch(
-        &client,
-        calculate_cube_count_elemwise(&client, count * UNITS, dim),
+        &logits.client.clone(),
+        cubes,
         dim,
         logits.into_buffer_arg(),
         targets.into_buffer_arg(),
@@ -108,7 +108,7 @@ pub fn backward(
         vocabulary,
         config.smoothing as f32,
         config.ignore_index as i32,
-        UNITS,
+        units,
     );
     dx
 }

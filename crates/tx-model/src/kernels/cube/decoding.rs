@@ -4,14 +4,10 @@
 mod kernels;
 
 use burn::tensor::{DType, Shape};
-use burn_cubecl::{
-    cubecl::{calculate_cube_count_elemwise, prelude::*},
-    ops::numeric::empty_device_contiguous_dtype,
-    tensor::CubeTensor,
-};
+use burn_cubecl::{ops::numeric::empty_device_contiguous_dtype, tensor::CubeTensor};
 
 use self::kernels::{attend_past, attend_source, best_tokens, extend_beams, follow};
-use super::{empty, rows as rows_of, units};
+use super::{cubes, empty, rows as rows_of, units};
 
 /// Units of a cube that computes one head of a row.
 const UNITS: usize = 64;
@@ -89,18 +85,19 @@ pub fn past(
     heads: Heads,
 ) -> CubeTensor {
     let y = empty(&qkv, Shape::new([rows.count, heads.number * heads.width]));
-    let (client, dim) = (qkv.client.clone(), CubeDim::new_1d(UNITS as u32));
+    let client = qkv.client.clone();
     let (bias, pitch) = bias.unzip();
     let (positions, zero_distance, is_rotary) = match positional {
         Positional::Absent => (None, 0, false),
         Positional::Rotary(table) => (Some(table.clone()), 0, true),
         Positional::Bias(table) => (Some(table.clone()), rows_of(table)[0] - 1, false),
     };
-    let cubes = rows.count * heads.number;
-    if cubes > 0 {
+    let count = rows.count * heads.number;
+    if count > 0 {
+        let (cubes, dim, units) = cubes(&y, count, UNITS);
         attend_past::launch(
             &client,
-            calculate_cube_count_elemwise(&client, cubes * UNITS, dim),
+            cubes,
             dim,
             qkv.into_buffer_arg(),
             bias.into_iter().map(CubeTensor::into_buffer_arg).collect(),
@@ -119,7 +116,7 @@ pub fn past(
             heads.number,
             heads.width,
             (time + 1).next_power_of_two().max(UNITS),
-            UNITS,
+            units,
             is_rotary,
         );
     }
@@ -149,14 +146,15 @@ pub fn source(
     heads: Heads,
 ) -> CubeTensor {
     let y = empty(&q, q.meta.shape().clone());
-    let (client, dim) = (q.client.clone(), CubeDim::new_1d(UNITS as u32));
+    let client = q.client.clone();
     let shape = memory.keys_values.meta.shape();
     let (batch, len) = (shape[1], shape[2]);
-    let cubes = rows.count * heads.number;
-    if cubes > 0 {
+    let count = rows.count * heads.number;
+    if count > 0 {
+        let (cubes, dim, units) = cubes(&y, count, UNITS);
         attend_source::launch(
             &client,
-            calculate_cube_count_elemwise(&client, cubes * UNITS, dim),
+            cubes,
             dim,
             q.into_buffer_arg(),
             bias.into_iter().map(CubeTensor::into_buffer_arg).collect(),
@@ -171,7 +169,7 @@ pub fn source(
             heads.number,
             heads.width,
             len.next_power_of_two().max(UNITS),
-            UNITS,
+            units,
         );
     }
     y
@@ -205,11 +203,12 @@ pub fn best(
     let values = empty(&logits, Shape::new([rows, count]));
     let ids = integers(&logits, Shape::new([rows, count]));
     let tokens = integers(&logits, Shape::new([rows]));
-    let (client, dim) = (logits.client.clone(), CubeDim::new_1d(SEARCH_UNITS as u32));
+    let client = logits.client.clone();
     if rows > 0 {
+        let (cubes, dim, units) = cubes(&logits, rows, SEARCH_UNITS);
         best_tokens::launch(
             &client,
-            calculate_cube_count_elemwise(&client, rows * SEARCH_UNITS, dim),
+            cubes,
             dim,
             logits.into_buffer_arg(),
             bias.into_iter().map(CubeTensor::into_buffer_arg).collect(),
@@ -220,7 +219,7 @@ pub fn best(
             rows,
             vocabulary,
             count,
-            SEARCH_UNITS,
+            units,
         );
     }
     Best { values, ids, tokens }

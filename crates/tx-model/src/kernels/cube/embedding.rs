@@ -5,12 +5,13 @@ use burn::{
     tensor::Shape,
 };
 use burn_cubecl::{
-    cubecl::{self, calculate_cube_count_elemwise, prelude::*},
+    cubecl::{self, prelude::*},
     kernel::into_contiguous,
     tensor::CubeTensor,
 };
 
 use super::{
+    cubes,
     dropout::{KeyedMask, Mask, factor},
     empty, max_over_units, rows,
     sums::column_sums,
@@ -77,9 +78,8 @@ pub fn gradient_of_table(
     let shape = Shape::new([vocabulary, width]);
     let table = Cube::float_zeros(shape, &dy.device, dy.dtype.into());
     if count * width > 0 {
-        let units = width.next_power_of_two().clamp(32, MAX_UNITS);
-        let dim = CubeDim::new_1d(units as u32);
-        let cubes = calculate_cube_count_elemwise(&dy.client, count * units, dim);
+        let most = width.next_power_of_two().clamp(32, MAX_UNITS);
+        let (cubes, dim, units) = cubes(&dy, count, most);
         of_table::launch(
             &dy.client.clone(),
             cubes,

@@ -7,14 +7,14 @@ use burn::backend::{
 use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
 
 use super::{
-    activation, attention, cross_entropy,
+    activation, attention, cross_entropy, divergence,
     dropout::KeyedMask,
     embedding,
     layer_norm::{self, Norm},
     linear::{self, Stack, part},
     residual::Branch,
     rotation::rotate,
-    rows,
+    rows, teachers,
 };
 use crate::{
     config::Activation,
@@ -75,6 +75,7 @@ pub trait CubeKernels: Backend {
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
+        #[extension_type] bias: OptionalTensor<Self>,
         #[extension_type] blocked: OptionalMask<Self>,
         mask: Option<KeyedMask>,
     ) -> FloatTensor<Self>;
@@ -132,6 +133,23 @@ pub trait CubeKernels: Backend {
         #[extension_type] weights: OptionalTensor<Self>,
         config: CrossEntropyConfig,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, IntTensor<Self>);
+
+    /// See [`mod@divergence`].
+    fn divergence_on_cube(
+        logits: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> FloatTensor<Self>;
+
+    /// See [`mod@teachers`]; returns the loss.
+    fn teachers_on_cube(
+        logits: FloatTensor<Self>,
+        teachers: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        #[extension_type] weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> FloatTensor<Self>;
 }
 
 impl Layer<Cube> {
@@ -186,10 +204,12 @@ impl CubeKernels for Cube {
         q: CubeTensor,
         k: CubeTensor,
         v: CubeTensor,
+        bias: OptionalTensor<Self>,
         blocked: OptionalMask<Self>,
         mask: Option<KeyedMask>,
     ) -> CubeTensor {
-        attention::forward(&attention::Input::new([q, k, v], blocked.into_option(), mask))
+        let (bias, blocked) = (bias.into_option(), blocked.into_option());
+        attention::forward(&attention::Input::new([q, k, v], bias, blocked, mask))
     }
 
     fn rotate_on_cube(x: CubeTensor, table: CubeTensor) -> CubeTensor {
@@ -255,5 +275,29 @@ impl CubeKernels for Cube {
         let weights = weights.into_option().map(into_contiguous);
         let output = cross_entropy::forward(logits, targets, weights, config);
         (output.loss, output.nll, output.correct)
+    }
+
+    fn divergence_on_cube(
+        logits: CubeTensor,
+        targets: CubeTensor,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> CubeTensor {
+        let [logits, targets] = [logits, targets].map(into_contiguous);
+        let weights = weights.into_option().map(into_contiguous);
+        divergence::forward(logits, targets, weights, ignore_index).sum
+    }
+
+    fn teachers_on_cube(
+        logits: CubeTensor,
+        teachers: CubeTensor,
+        targets: CubeTensor,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> CubeTensor {
+        let [logits, teachers, targets] = [logits, teachers, targets].map(into_contiguous);
+        let weights = weights.into_option().map(into_contiguous);
+        let input = teachers::Input { logits, teachers, targets, weights, ignore_index };
+        teachers::forward(input).loss
     }
 }

@@ -10,7 +10,7 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::{UNITS, empty, sum_over_units, units, unwrapped, wrapped};
+use super::{UNITS, cubes, empty, sum_over_units, units, unwrapped, wrapped};
 
 /// Buffers of a launch on the smallest adapters, which have 8 and need one for themselves.
 const MIN_BUFFERS: usize = 7;
@@ -62,25 +62,27 @@ impl Vectors {
         let first = &self.vectors[0];
         let parts = empty(first, Shape::new([PARTS * self.vectors.len()]));
         for (index, vector) in self.vectors.iter().enumerate() {
+            let (cubes, dim, units) = cubes(first, PARTS, UNITS as usize);
             squares::launch(
                 &first.client,
-                CubeCount::Static(PARTS as u32, 1, 1),
-                CubeDim::new_1d(UNITS),
+                cubes,
+                dim,
                 vector.clone().into_buffer_arg(),
                 parts.clone().into_buffer_arg(),
                 PARTS * index,
                 PARTS,
-                UNITS as usize,
+                units,
             );
         }
         let sum = empty(first, Shape::new([1]));
+        let (cubes, dim, units) = cubes(first, 1, UNITS as usize);
         sum_of_parts::launch(
             &first.client,
-            CubeCount::Static(1, 1, 1),
-            CubeDim::new_1d(UNITS),
+            cubes,
+            dim,
             parts.into_buffer_arg(),
             sum.clone().into_buffer_arg(),
-            UNITS as usize,
+            units,
         );
         wrapped(sum)
     }

@@ -10,7 +10,7 @@ use burn::backend::{
 use burn_cubecl::{kernel::into_contiguous, tensor::CubeTensor};
 
 use super::{
-    activation, attention, cross_entropy,
+    activation, attention, cross_entropy, divergence,
     dropout::KeyedMask,
     embedding,
     extension::{CubeKernels, Layer, NormWeights},
@@ -20,6 +20,7 @@ use super::{
     rotation::rotate,
     rows,
     sums::column_sums,
+    teachers,
 };
 use crate::{
     config::Activation,
@@ -152,9 +153,13 @@ fn record_all<C: CheckpointStrategy, const N: usize>(
     }
 }
 
-impl SavedState<Cube, 3> for attention::Input {
-    fn gradients(self, dy: CubeTensor, _: [bool; 3]) -> [Option<CubeTensor>; 3] {
-        attention::backward(&self, dy).map(Some)
+/// The tensors are queries, keys and values, and the bias if there is one.
+impl<const N: usize> SavedState<Cube, N> for attention::Input {
+    fn gradients(self, dy: CubeTensor, needed: [bool; N]) -> [Option<CubeTensor>; N] {
+        let needs_bias = needed.get(3).is_some_and(|&needed| needed);
+        let found = attention::backward(&self, dy, needs_bias);
+        let mut all = found.heads.into_iter().chain(found.bias);
+        from_fn(|_| all.next())
     }
 }
 
@@ -279,6 +284,41 @@ impl SavedState<Cube, 1> for CrossEntropy {
     }
 }
 
+#[derive(Debug, Clone)]
+struct Divergence {
+    logits: CubeTensor,
+    targets: CubeTensor,
+    weights: Option<CubeTensor>,
+    numbers: CubeTensor,
+    ignore_index: u32,
+}
+
+impl SavedState<Cube, 1> for Divergence {
+    fn gradients(self, dy: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
+        let Self { logits, targets, weights, numbers, ignore_index } = self;
+        [Some(divergence::backward(logits, targets, weights, numbers, dy, ignore_index))]
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Teachers {
+    input: teachers::Input,
+    log_sums: CubeTensor,
+}
+
+impl SavedState<Cube, 1> for Teachers {
+    fn gradients(self, dy: CubeTensor, _: [bool; 1]) -> [Option<CubeTensor>; 1] {
+        [Some(teachers::backward(self.input, self.log_sums, dy))]
+    }
+}
+
+/// Returns tensors without autodiff in a contiguous layout.
+fn untracked<C: CheckpointStrategy>(
+    tensor: OptionalTensor<Autodiff<Cube, C>>,
+) -> Option<CubeTensor> {
+    tensor.into_option().map(|tensor| into_contiguous(tensor.into_parts().0))
+}
+
 /// Norm without autodiff, and the nodes of its weights.
 fn norm_parts<C: CheckpointStrategy>(
     norm: NormWeights<Autodiff<Cube, C>>,
@@ -322,13 +362,18 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         q: Tracked<C>,
         k: Tracked<C>,
         v: Tracked<C>,
+        bias: OptionalTensor<Self>,
         blocked: OptionalMask<Self>,
         mask: Option<KeyedMask>,
     ) -> Tracked<C> {
         let [(q, of_q), (k, of_k), (v, of_v)] = [q, k, v].map(Tracked::<C>::into_parts);
-        let input = attention::Input::new([q, k, v], blocked.into_option(), mask);
+        let (bias, of_bias) = bias.into_parts().unzip();
+        let input = attention::Input::new([q, k, v], bias, blocked.into_option(), mask);
         let y = attention::forward(&input);
-        record::<Cube, C, _, 3>([of_q, of_k, of_v], input, y)
+        match of_bias {
+            Some(of_bias) => record::<Cube, C, _, 4>([of_q, of_k, of_v, of_bias], input, y),
+            None => record::<Cube, C, _, 3>([of_q, of_k, of_v], input, y),
+        }
     }
 
     fn rotate_on_cube(x: Tracked<C>, table: Tracked<C>) -> Tracked<C> {
@@ -435,11 +480,41 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
     ) -> (Tracked<C>, Tracked<C>, IntTensor<Cube>) {
         let (logits, node) = logits.into_parts();
         let [logits, targets] = [logits, targets].map(into_contiguous);
-        let weights = weights.into_option().map(|weights| into_contiguous(weights.into_parts().0));
+        let weights = untracked(weights);
         let output =
             cross_entropy::forward(logits.clone(), targets.clone(), weights.clone(), config);
         let state = CrossEntropy { logits, targets, weights, numbers: output.numbers, config };
         let loss = record::<Cube, C, _, 1>([node], state, output.loss);
         (loss, Tracked::<C>::new(output.nll), output.correct)
+    }
+
+    fn divergence_on_cube(
+        logits: Tracked<C>,
+        targets: IntTensor<Cube>,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> Tracked<C> {
+        let (logits, node) = logits.into_parts();
+        let [logits, targets] = [logits, targets].map(into_contiguous);
+        let weights = untracked(weights);
+        let output =
+            divergence::forward(logits.clone(), targets.clone(), weights.clone(), ignore_index);
+        let state = Divergence { logits, targets, weights, numbers: output.numbers, ignore_index };
+        record::<Cube, C, _, 1>([node], state, output.sum)
+    }
+
+    fn teachers_on_cube(
+        logits: Tracked<C>,
+        teachers: Tracked<C>,
+        targets: IntTensor<Cube>,
+        weights: OptionalTensor<Self>,
+        ignore_index: u32,
+    ) -> Tracked<C> {
+        let ((logits, node), (teachers, _)) = (logits.into_parts(), teachers.into_parts());
+        let [logits, teachers, targets] = [logits, teachers, targets].map(into_contiguous);
+        let weights = untracked(weights);
+        let input = teachers::Input { logits, teachers, targets, weights, ignore_index };
+        let output = teachers::forward(input.clone());
+        record::<Cube, C, _, 1>([node], Teachers { input, log_sums: output.log_sums }, output.loss)
     }
 }

@@ -3,12 +3,13 @@
 
 use burn::tensor::Shape;
 use burn_cubecl::{
-    cubecl::{self, calculate_cube_count_elemwise, prelude::*},
+    cubecl::{self, prelude::*},
     kernel::into_contiguous,
     tensor::CubeTensor,
 };
 
 use super::{
+    cubes,
     dropout::{KeyedMask, Mask, factor},
     empty,
     flat::{alignment, view},
@@ -17,7 +18,7 @@ use super::{
     sums::{column_sums, rows_of_group},
 };
 
-/// Units of a cube that normalize a row together.
+/// Units of a cube that normalize a row together, at most.
 const UNITS: usize = 64;
 
 /// Maximum number of groups of rows whose gradients of `γ` and `β` are added up first.
@@ -62,12 +63,12 @@ pub fn forward(x: CubeTensor, norm: Norm) -> CubeTensor {
     if count * width == 0 {
         return y;
     }
-    let dim = CubeDim::new_1d(UNITS as u32);
+    let (cubes, dim, units) = cubes(&x, count, UNITS);
     let (has_shift, epsilon) = (norm.has_shift(), norm.epsilon);
     let [gamma, beta] = norm.arguments();
     normalize::launch(
         &x.client.clone(),
-        calculate_cube_count_elemwise(&x.client, count * UNITS, dim),
+        cubes,
         dim,
         x.into_buffer_arg(),
         gamma,
@@ -76,7 +77,7 @@ pub fn forward(x: CubeTensor, norm: Norm) -> CubeTensor {
         count,
         epsilon,
         width,
-        UNITS,
+        units,
         has_shift,
     );
     y
@@ -90,12 +91,12 @@ pub fn forward_of_sum(x: CubeTensor, branch: Branch, norm: Norm) -> [CubeTensor;
     if count * width == 0 {
         return [sum, result];
     }
-    let dim = CubeDim::new_1d(UNITS as u32);
+    let (cubes, dim, units) = cubes(&x, count, UNITS);
     let (has_shift, epsilon) = (norm.has_shift(), norm.epsilon);
     let ((y, bias, mask), [gamma, beta]) = (branch.arguments(), norm.arguments());
     add_and_normalize::launch(
         &x.client.clone(),
-        calculate_cube_count_elemwise(&x.client, count * UNITS, dim),
+        cubes,
         dim,
         x.into_buffer_arg(),
         y,
@@ -108,7 +109,7 @@ pub fn forward_of_sum(x: CubeTensor, branch: Branch, norm: Norm) -> [CubeTensor;
         count,
         epsilon,
         width,
-        UNITS,
+        units,
         has_shift,
     );
     [sum, result]
@@ -149,10 +150,10 @@ pub fn backward(
     // Gradients of bias, γ and β of each group, side by side.
     let parts = empty(&x, Shape::new([groups, if has_bias { 3 * width } else { 2 * width }]));
     if count * width > 0 {
-        let dim = CubeDim::new_1d(UNITS as u32);
+        let (cubes, dim, units) = cubes(&x, groups, UNITS);
         normalize_backward::launch(
             &x.client.clone(),
-            calculate_cube_count_elemwise(&x.client, groups * UNITS, dim),
+            cubes,
             dim,
             x.into_buffer_arg(),
             norm.gamma.into_buffer_arg(),
@@ -165,7 +166,7 @@ pub fn backward(
             pitch,
             norm.epsilon,
             width,
-            UNITS,
+            units,
             has_shift,
             is_masked,
             has_bias,

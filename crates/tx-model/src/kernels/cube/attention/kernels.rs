@@ -13,6 +13,7 @@ use crate::kernels::cube::{
 fn score<M: Int>(
     q: &[f32],
     k: &[f32],
+    bias: &Sequence<Box<[f32]>>,
     blocked: &Sequence<Box<[M]>>,
     layout: Layout,
     b: usize,
@@ -36,6 +37,9 @@ fn score<M: Int>(
             sum += q[first_q + d] * k[first_k + d];
         }
         found = sum * layout.scale;
+        if comptime!(bias.len() > 0) {
+            found += bias[0][h * layout.bias.h + i * layout.bias.l + j * layout.bias.last];
+        }
     }
     found
 }
@@ -73,6 +77,7 @@ pub fn attend<M: Int>(
     q: &[f32],
     k: &[f32],
     v: &[f32],
+    bias: &Sequence<Box<[f32]>>,
     blocked: &Sequence<Box<[M]>>,
     y: &mut [f32],
     layout: Layout,
@@ -95,7 +100,7 @@ pub fn attend<M: Int>(
     let mut own = f32::new(LOWEST);
     let mut j = unit;
     while j < layout.keys {
-        let found = score::<M>(q, k, blocked, layout, b, h, i, j, width);
+        let found = score::<M>(q, k, bias, blocked, layout, b, h, i, j, width);
         weights[j] = found;
         own = max(own, found);
         j += units;
@@ -132,6 +137,7 @@ pub fn of_queries_kernel<M: Int>(
     q: &[f32],
     k: &[f32],
     v: &[f32],
+    bias: &Sequence<Box<[f32]>>,
     blocked: &Sequence<Box<[M]>>,
     dy: &[f32],
     results: &mut [f32],
@@ -157,7 +163,7 @@ pub fn of_queries_kernel<M: Int>(
     let mut own = f32::new(LOWEST);
     let mut j = unit;
     while j < layout.keys {
-        let found = score::<M>(q, k, blocked, layout, b, h, i, j, width);
+        let found = score::<M>(q, k, bias, blocked, layout, b, h, i, j, width);
         scores[j] = found;
         own = max(own, found);
         j += units;
@@ -217,6 +223,7 @@ pub fn of_keys_kernel<M: Int>(
     q: &[f32],
     k: &[f32],
     v: &[f32],
+    bias: &Sequence<Box<[f32]>>,
     blocked: &Sequence<Box<[M]>>,
     dy: &[f32],
     results: &mut [f32],
@@ -244,7 +251,7 @@ pub fn of_keys_kernel<M: Int>(
     let mut i = unit;
     while i < layout.queries {
         let numbers = statistics + 2 * ((b * layout.heads + h) * layout.queries + i);
-        let found = score::<M>(q, k, blocked, layout, b, h, i, j, width);
+        let found = score::<M>(q, k, bias, blocked, layout, b, h, i, j, width);
         let mut weight = 0.0f32;
         let mut of_score = 0.0f32;
         if found != LOWEST {
@@ -275,4 +282,41 @@ pub fn of_keys_kernel<M: Int>(
         results[dv + first + d] = sum_v;
         d += units;
     }
+}
+
+/// Each unit computes the gradient of one element of the bias, from every sentence.
+#[cube(launch)]
+pub fn of_bias_kernel<M: Int>(
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    bias: &Sequence<Box<[f32]>>,
+    blocked: &Sequence<Box<[M]>>,
+    dy: &[f32],
+    results: &[f32],
+    of_bias: &mut [f32],
+    layout: Layout,
+    batch: usize,
+    statistics: usize,
+    mask: Mask,
+    #[comptime] width: usize,
+) {
+    let position = ABSOLUTE_POS;
+    if position >= of_bias.len() {
+        terminate!();
+    }
+    let j = position % layout.keys;
+    let i = position / layout.keys % layout.queries;
+    let h = position / layout.keys / layout.queries;
+    let mut sum = 0.0f32;
+    for b in 0..batch {
+        let found = score::<M>(q, k, bias, blocked, layout, b, h, i, j, width);
+        if found != LOWEST {
+            let numbers = statistics + 2 * ((b * layout.heads + h) * layout.queries + i);
+            let changed =
+                change(v, dy, layout, b, h, i, j, width) * dropout_factor(mask, layout, b, h, i, j);
+            sum += (found - results[numbers]).exp() * (changed - results[numbers + 1]);
+        }
+    }
+    of_bias[position] = sum;
 }

@@ -36,6 +36,11 @@ fn of_training(error: &TrainError) -> Option<String> {
             command("train"),
             quoted(&path.to_string_lossy())
         )),
+        TrainError::DeviceFailed { run, saved: Some(_), .. } => Some(format!(
+            "continue with `{} --resume {}`",
+            command("train"),
+            quoted(&run.to_string_lossy())
+        )),
         TrainError::RunExists { resumable: false, .. } => {
             Some("choose another folder with `--run`".into())
         }

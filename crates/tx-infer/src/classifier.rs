@@ -241,7 +241,7 @@ impl Model {
             Weights::Module(model, device) => {
                 let ids = tx_data::batch::padded(texts, device);
                 let blocked = tx_data::mask::padding(&ids);
-                model.forward(ids, blocked).into_data().iter::<f32>().collect()
+                crate::device::read(model.forward(ids, blocked))
             }
         }
     }
@@ -252,7 +252,7 @@ impl Model {
         logits: &[f32],
     ) -> Result<Classification, InferError> {
         if logits.iter().any(|logit| !logit.is_finite()) {
-            return Err(InferError::NotFinite { line: text.text.line });
+            return Err(self.weights.not_finite(text.text.line));
         }
         let mut log_probabilities = logits.to_vec();
         log_softmax(&mut log_probabilities);

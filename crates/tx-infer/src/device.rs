@@ -5,10 +5,16 @@
 //! is only `cpu`.
 
 mod adapter;
+#[cfg(feature = "burn")]
+mod failure;
 
 use std::str::FromStr;
 
 pub use adapter::Adapter;
+#[cfg(feature = "burn")]
+pub use failure::failure;
+#[cfg(feature = "burn")]
+pub(crate) use failure::{not_finite, read};
 
 /// Device that a model runs on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

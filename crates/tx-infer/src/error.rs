@@ -382,6 +382,13 @@ pub enum InferError {
         problem: String,
     },
 
+    /// The device failed, as when the driver of a GPU is restarted. It fails for the rest of the process.
+    #[error("the device failed: {problem}")]
+    DeviceFailed {
+        /// Description of the problem.
+        problem: String,
+    },
+
     /// The model computed NaN or infinity, so no token can be chosen.
     #[error("the model's scores for line {line} are not finite")]
     NotFinite {

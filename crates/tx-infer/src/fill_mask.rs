@@ -290,7 +290,7 @@ impl Model {
         let width = (logits.len() / masks.len().max(1)).max(1);
         for (position, logits) in masks.iter().zip(logits.chunks_exact(width)) {
             if logits.iter().any(|logit| !logit.is_finite()) {
-                return Err(InferError::NotFinite { line: text.text.line });
+                return Err(self.weights.not_finite(text.text.line));
             }
             let tokens = self.likeliest(logits)?;
             if let Some(best) = tokens.first() {
@@ -356,7 +356,7 @@ mod tensors {
         let count = flat.len();
         let positions = Tensor::<1, Int>::from_data(TensorData::new(flat, [count]), device);
         let chosen = scores.reshape([rows * len, vocabulary]).select(0, positions);
-        let chosen: Vec<f32> = chosen.into_data().iter::<f32>().collect();
+        let chosen = crate::device::read(chosen);
         let mut left = &chosen[..];
         let of_text = |(_, positions): &(&[u32], &[usize])| {
             let (these, others) = left.split_at(positions.len() * vocabulary);

@@ -12,7 +12,7 @@ use crate::{
     device::{Device, in_host_memory},
     model::BundleModel,
 };
-use crate::{model::PackedModel, pool::Placement};
+use crate::{error::InferError, model::PackedModel, pool::Placement};
 
 /// Weights of a model. Clones share them.
 #[derive(Debug, Clone)]
@@ -49,6 +49,15 @@ impl<M: PackedModel> Weights<M> {
             Self::Module(_, device) if in_host_memory(device) => Placement::Host,
             #[cfg(feature = "burn")]
             Self::Module(..) => Placement::Gpu,
+        }
+    }
+
+    /// Returns the error of a text, with this line number, whose scores are not finite.
+    pub(crate) fn not_finite(&self, line: u64) -> InferError {
+        match self {
+            Self::Packed(_) => InferError::NotFinite { line },
+            #[cfg(feature = "burn")]
+            Self::Module(_, device) => crate::device::not_finite(device, line),
         }
     }
 }

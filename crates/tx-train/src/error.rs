@@ -187,6 +187,23 @@ pub enum TrainError {
         value: f64,
     },
 
+    /// A device failed, as when the driver of a GPU is restarted.
+    #[error(
+        "the device failed: {problem}; {}",
+        saved.map_or_else(
+            || "the run has no checkpoint yet".into(),
+            |step| format!("the last checkpoint is that of step {step}")
+        )
+    )]
+    DeviceFailed {
+        /// Description of the problem.
+        problem: String,
+        /// Run folder.
+        run: PathBuf,
+        /// Updates of the last checkpoint.
+        saved: Option<usize>,
+    },
+
     /// `on_nonfinite = "skip"` has skipped too many batches in a row.
     #[error("{count} batches in a row were skipped; the last: {last}")]
     TooManySkipped {

@@ -2,6 +2,8 @@
 
 use tx_engine::{Decoding, LanguageModelDecoding};
 
+use crate::error::InferError;
+
 /// A token and its log-probability.
 pub(super) type Next = (u32, f32);
 
@@ -30,6 +32,11 @@ pub(super) trait IncrementalDecoder {
     /// has `beam` adjacent rows. The rows have these log-probabilities. A decoder may compute the next steps
     /// of such a search in advance.
     fn expect(&mut self, _sources: usize, _beam: usize, _scores: &mut dyn Iterator<Item = f32>) {}
+
+    /// Returns the error of a line, numbered from 1, whose scores are not finite.
+    fn not_finite(&self, line: u64) -> InferError {
+        InferError::NotFinite { line }
+    }
 }
 
 impl IncrementalDecoder for Decoding<'_> {

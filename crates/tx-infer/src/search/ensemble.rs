@@ -7,6 +7,7 @@ use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
     scores::{best_of_row, suppress},
 };
+use crate::error::InferError;
 
 /// Decoders of the same sources, over one vocabulary; at least one.
 pub(super) struct EnsembleDecoder<'a> {
@@ -138,6 +139,13 @@ impl IncrementalDecoder for EnsembleDecoder<'_> {
 
     fn select(&mut self, rows: &[usize]) {
         self.members.iter_mut().for_each(|member| member.select(rows));
+    }
+
+    fn not_finite(&self, line: u64) -> InferError {
+        let of_members = self.members.iter().map(|member| member.not_finite(line));
+        let failed = |error: &InferError| matches!(error, InferError::DeviceFailed { .. });
+        let mut of_members = of_members.filter(failed);
+        of_members.next().unwrap_or(InferError::NotFinite { line })
     }
 }
 

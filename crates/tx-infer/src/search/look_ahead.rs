@@ -16,7 +16,11 @@ use tx_text::special::EOS;
 
 use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
-    tensors::{Encoded, best_next, indices, read},
+    tensors::{Encoded, best_next, indices},
+};
+use crate::{
+    device::{not_finite, read},
+    error::InferError,
 };
 
 /// Maximum number of steps whose results are read together.
@@ -228,7 +232,10 @@ impl<'a> LookAheadDecoder<'a> {
                 queued.push(Queued { values, ids, rows: rows.clone(), chosen: Some(chosen) });
             }
         }
-        let mut steps = read_together(queued).into_iter();
+        let Some(steps) = read_together(queued) else {
+            return Some(vec![vec![NOT_FINITE]; tokens.len()]);
+        };
+        let mut steps = steps.into_iter();
         let first = steps.next()?.next;
         self.ahead.extend(steps);
         Some(first)
@@ -243,8 +250,8 @@ impl Plan {
     }
 }
 
-/// Reads the results of all steps at once.
-fn read_together(queued: Vec<Queued>) -> Vec<Step> {
+/// Reads the results of all steps at once; `None` if the device has failed.
+fn read_together(queued: Vec<Queued>) -> Option<Vec<Step>> {
     let mut transaction = Transaction::default();
     for step in &queued {
         transaction = transaction.register(step.values.clone()).register(step.ids.clone());
@@ -253,7 +260,7 @@ fn read_together(queued: Vec<Queued>) -> Vec<Step> {
         }
     }
     count_readback();
-    let mut data = transaction.execute().into_iter();
+    let mut data = transaction.try_execute().ok()?.into_iter();
     let integers = |data: Option<TensorData>| -> Vec<i64> {
         data.map(|data| data.iter::<i64>().collect()).unwrap_or_default()
     };
@@ -275,7 +282,7 @@ fn read_together(queued: Vec<Queued>) -> Vec<Step> {
             next: rows.map(|(values, ids)| next_of(values, ids)).collect(),
         });
     }
-    steps
+    Some(steps)
 }
 
 /// Returns the next tokens of a row.
@@ -315,5 +322,9 @@ impl IncrementalDecoder for LookAheadDecoder<'_> {
 
     fn expect(&mut self, sources: usize, beam: usize, scores: &mut dyn Iterator<Item = f32>) {
         self.plan = Some(Plan { sources, beam, scores: scores.collect() });
+    }
+
+    fn not_finite(&self, line: u64) -> InferError {
+        not_finite(self.device, line)
     }
 }

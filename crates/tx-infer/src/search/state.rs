@@ -268,7 +268,7 @@ impl<'a> SearchState<'a> {
     }
 
     fn not_finite(&self, target: PartialTarget<'_>) -> InferError {
-        InferError::NotFinite { line: self.sentences[target.sentence].number + 1 }
+        self.decoder.not_finite(self.sentences[target.sentence].number + 1)
     }
 
     /// Appends a token to each row, as [`next`](Self::next) does, and returns the log-probabilities

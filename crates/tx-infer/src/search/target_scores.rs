@@ -39,7 +39,7 @@ pub(super) fn log_probabilities(
             log_softmax(scores);
             let log_probability = scores[token as usize];
             if !log_probability.is_finite() {
-                return Err(InferError::NotFinite { line: target as u64 + 1 });
+                return Err(decoder.not_finite(target as u64 + 1));
             }
             found[target].push(log_probability);
             tokens.push(token);

@@ -13,7 +13,10 @@ use super::{
     decoder::{IncrementalDecoder, NOT_FINITE, Next},
     scores::best_of_row,
 };
-use crate::device::in_host_memory;
+use crate::{
+    device::{in_host_memory, not_finite, read},
+    error::InferError,
+};
 
 /// Incremental decoder of a [`Transformer`].
 pub(super) struct TensorDecoder<'a> {
@@ -74,7 +77,7 @@ impl<'a> TensorDecoder<'a> {
         };
         let (logits, mut maps) = self.model.decode_step_with_attention(tokens, cache);
         // [R, H, 1, S] to [R, 1, 1, S]
-        self.weights = maps.cross.swap_remove(layer).mean_dim(1).into_data().iter().collect();
+        self.weights = read(maps.cross.swap_remove(layer).mean_dim(1));
         Some(logits.cast(DType::F32))
     }
 }
@@ -104,6 +107,10 @@ impl IncrementalDecoder for TensorDecoder<'_> {
             if sources == self.sources { cache.reorder(&indices) } else { cache.select(&indices) }
         });
         self.sources = sources;
+    }
+
+    fn not_finite(&self, line: u64) -> InferError {
+        not_finite(self.device, line)
     }
 }
 
@@ -147,6 +154,10 @@ impl IncrementalDecoder for LanguageModelDecoder<'_> {
     fn select(&mut self, rows: &[usize]) {
         let rows = indices(rows.iter().copied(), self.device);
         self.cache = self.cache.take().map(|cache| cache.select(&rows));
+    }
+
+    fn not_finite(&self, line: u64) -> InferError {
+        not_finite(self.device, line)
     }
 }
 
@@ -193,7 +204,7 @@ fn runs(ids: &[u32], vocabulary: usize) -> impl Iterator<Item = Range<usize>> {
 /// - `log_probs`: `[R, V]`
 /// - `finite`: `[R, 1]`; NaN in the rows whose scores are not finite
 fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Vec<Next>> {
-    let [_, vocabulary] = log_probs.dims();
+    let [rows, vocabulary] = log_probs.dims();
     if count > 1 && in_host_memory(&log_probs.device()) {
         let (log_probs, finite) = (read(log_probs), read(finite));
         let rows = log_probs.chunks_exact(vocabulary).zip(&finite);
@@ -210,7 +221,8 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
     };
     // A kernel that finds no larger value than negative infinity returns -1.
     count_readback();
-    let tokens: Vec<i64> = tokens.into_data().iter::<i64>().collect();
+    let Ok(tokens) = tokens.try_into_data() else { return vec![vec![NOT_FINITE]; rows] };
+    let tokens: Vec<i64> = tokens.iter::<i64>().collect();
     // Read together, because each read waits for the device.
     let values = read(Tensor::cat(vec![values, finite], 1));
     let rows = tokens.chunks_exact(count).zip(values.chunks_exact(count + 1));
@@ -224,12 +236,6 @@ fn best_of_rows(log_probs: Tensor<2>, finite: Tensor<2>, count: usize) -> Vec<Ve
         possible.filter_map(|(token, value)| Some((u32::try_from(*token).ok()?, value))).collect()
     })
     .collect()
-}
-
-/// Returns all values, row by row.
-pub(super) fn read(tensor: Tensor<2>) -> Vec<f32> {
-    count_readback();
-    tensor.into_data().iter::<f32>().collect()
 }
 
 #[cfg(test)]

@@ -47,6 +47,11 @@ impl Checkpointing {
         RunState { seconds: self.saved.seconds, ..state.clone() } == self.saved
     }
 
+    /// Returns the number of updates of the last checkpoint, if there is one.
+    pub fn saved_step(&self) -> Option<usize> {
+        (self.saved.step > 0).then_some(self.saved.step)
+    }
+
     /// Saves a checkpoint.
     ///
     /// # Errors

@@ -276,7 +276,7 @@ impl Sum {
 }
 
 /// Reads losses, counts and the sum of squares (0 if there is none) with one synchronization. All
-/// tensors have no autodiff and are on one device.
+/// tensors have no autodiff and are on one device. If it has failed, the loss is NaN.
 fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64) {
     let mut transaction = Transaction::default();
     let count = losses.len();
@@ -287,7 +287,9 @@ fn read(losses: Vec<BatchLoss>, squares: Option<Tensor<1>>) -> (StepOutput, f64)
         transaction = transaction.register(squares);
     }
     count_readback();
-    let data = transaction.execute();
+    let Ok(data) = transaction.try_execute() else {
+        return (StepOutput { loss_sum: f64::NAN, ..StepOutput::default() }, f64::NAN);
+    };
     let (losses, squares) = data.split_at(3 * count);
     let number = |data: &TensorData| data.iter::<f64>().next().unwrap_or_default();
     let mut output = StepOutput::default();

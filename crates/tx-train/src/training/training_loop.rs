@@ -313,6 +313,7 @@ impl<T: Task> TrainingLoop<T> {
         });
         drop(model);
         if let Some(error) = self.not_finite(output, norm) {
+            self.check_devices()?;
             match self.config.on_nonfinite {
                 OnNonFinite::Stop => return Err(error),
                 OnNonFinite::Skip => self.skip(error)?,
@@ -341,6 +342,17 @@ impl<T: Task> TrainingLoop<T> {
         let (step, epoch, batch) =
             (self.state.step + 1, self.state.epoch + 1, self.state.batch + 1);
         Some(TrainError::NotFinite { what, step, epoch, batch, value })
+    }
+
+    /// # Errors
+    ///
+    /// If a device has failed.
+    fn check_devices(&self) -> Result<(), TrainError> {
+        let Some(problem) = self.devices.iter().find_map(tx_infer::device::failure) else {
+            return Ok(());
+        };
+        let (run, saved) = (self.run.clone(), self.checkpointing.saved_step());
+        Err(TrainError::DeviceFailed { problem, run, saved })
     }
 
     /// Skips an update with a warning; fails if it is one too many in a row.
@@ -388,7 +400,13 @@ impl<T: Task> TrainingLoop<T> {
         let model = model.materialize();
         let (validated, total) = match self.task.validate(&model, &self.stop) {
             Err(TrainError::Interrupted) => return Ok(None),
-            result => result?,
+            result => {
+                // A device that has failed is the cause of all other problems.
+                if !result.as_ref().is_ok_and(|(validated, _)| validated.perplexity().is_finite()) {
+                    self.check_devices()?;
+                }
+                result?
+            }
         };
         let position = self.position();
         let verdict = self.validation.judge(&mut self.state, position, self.task.rank(&validated));

@@ -9,7 +9,6 @@ use std::{
     fmt::Display,
     fs::{self, File},
     io::{self, BufRead, BufReader},
-    panic::{self, AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -32,7 +31,10 @@ use sha2::{Digest, Sha256};
 use tx_infer::file::write_whole;
 use tx_text::hash::hexadecimal;
 
-use super::run_state::RunState;
+use super::{
+    part_writer::{PartWriter, catching, quietly},
+    run_state::RunState,
+};
 use crate::{error::TrainError, task::Trainable};
 
 /// Name of the folder of checkpoints in a run folder.
@@ -307,15 +309,7 @@ fn unusable<E: Display>(path: &Path) -> impl FnOnce(E) -> TrainError {
 /// must not be used afterwards.
 fn loading(path: &Path, load: impl FnOnce()) -> Result<(), TrainError> {
     // The error takes the place of the message.
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let result = catch_unwind(AssertUnwindSafe(load));
-    panic::set_hook(hook);
-    result.map_err(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        unusable(path)(text.unwrap_or("its content does not fit the model"))
-    })
+    quietly(|| catching(load)).map_err(unusable(path))
 }
 
 /// Reads a whole file. Records loaded from a path read it when a tensor is first used, and panic if
@@ -337,23 +331,28 @@ fn write_parts<M: Trainable>(
     events: &EventStoreClient,
 ) -> io::Result<Vec<String>> {
     let interrupter = Interrupter::new();
-    let [model, optim, scheduler] = PARTS.map(|part| FileCheckpointer::new(folder, part));
+    let [model, optim, scheduler] =
+        PARTS.map(|part| PartWriter(FileCheckpointer::new(folder, part)));
     let mut checkpointer = LearningCheckpointer::new(
         AsyncCheckpointer::new(model).with_interrupter(interrupter.clone()),
         AsyncCheckpointer::new(optim).with_interrupter(interrupter.clone()),
         AsyncCheckpointer::new(scheduler).with_interrupter(interrupter.clone()),
         Box::new(Save),
     );
-    checkpointer.checkpoint(learner, step, events);
-    // Dropping the checkpointer waits for the threads that write the files.
-    drop(checkpointer);
+    quietly(|| {
+        checkpointer.checkpoint(learner, step, events);
+        // Dropping the checkpointer waits for the threads that write the files.
+        drop(checkpointer);
+    });
     if let Some(error) = interrupter.error() {
         return Err(io::Error::other(error));
     }
     let mut names = PARTS.map(|part| part_name(part, step)).to_vec();
     if let Some(average) = average {
         let name = part_name(AVERAGE, step);
-        average.clone().into_record().save(folder.join(&name)).map_err(io::Error::other)?;
+        let record = average.clone().into_record();
+        let saved = quietly(|| catching(|| record.save(folder.join(&name))));
+        saved.map_err(io::Error::other)?.map_err(io::Error::other)?;
         names.push(name);
     }
     Ok(names)

@@ -485,7 +485,11 @@ impl<T: Task> TrainingLoop<T> {
         self.state.seconds = self.clock.seconds();
         let average = self.average.as_ref().map(MovingAverage::model);
         let start = Instant::now();
-        self.checkpointing.save(&self.learner, average, &self.state, &self.events)?;
+        let saved = self.checkpointing.save(&self.learner, average, &self.state, &self.events);
+        if saved.is_err() {
+            self.check_devices()?;
+        }
+        saved?;
         let seconds = start.elapsed().as_secs_f64();
         tracing::info!(step = self.state.step, seconds, "checkpoint written");
         Ok(())

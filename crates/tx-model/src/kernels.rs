@@ -67,9 +67,7 @@ mod tests;
 
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::backend::Dispatch;
-#[cfg(feature = "flex")]
-use burn::tensor::Device;
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::tensor::{DType, IntDType};
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
@@ -141,6 +139,29 @@ fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
 }
 
+/// Returns `true` if the kernels of a GPU compute on `device`.
+pub fn has_gpu_kernels(device: &Device) -> bool {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    return cube::is_cube(device);
+    #[cfg(not(all(feature = "cubecl", not(feature = "fusion"))))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Returns `true` if `device` has matrix units that multiply factors in f16 and add up in single precision,
+/// as for [`ProductPrecision::F16`].
+pub fn has_f16_units(device: &Device) -> bool {
+    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
+    return cube::linear::has_f16_units(device);
+    #[cfg(not(all(feature = "cubecl", not(feature = "fusion"))))]
+    {
+        let _ = device;
+        false
+    }
+}
+
 /// Weights of a linear layer.
 #[derive(Debug, Clone)]
 pub struct LinearWeights {
@@ -150,8 +171,7 @@ pub struct LinearWeights {
     pub b: Option<Tensor<1>>,
 }
 
-/// Linear layer: `x w + b`. Devices without fused kernels compute in the dtype of `x`, whatever the
-/// `precision`.
+/// Linear layer: `x w + b`. Devices without kernels for `precision` compute in the dtype of `x`.
 ///
 /// # Shapes
 ///
@@ -168,7 +188,8 @@ pub fn linear(x: Tensor<3>, weights: LinearWeights, precision: ProductPrecision)
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
     if cube::is_cube_f32(&x) {
         let layer = cube::layer(LinearWeights { w, b });
-        return Tensor::from_dispatch(Dispatch::linear_on_cube(x.into_dispatch(), layer));
+        let y = Dispatch::linear_on_cube(x.into_dispatch(), layer, precision);
+        return Tensor::from_dispatch(y);
     }
     let _ = precision;
     composed::linear(x, LinearWeights { w, b })
@@ -185,7 +206,8 @@ pub fn two_linear(
     #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
     if cube::is_cube_f32(&x) {
         let [first, second] = layers.map(cube::layer);
-        let (first, second) = Dispatch::two_linear_on_cube(x.into_dispatch(), first, second);
+        let x = x.into_dispatch();
+        let (first, second) = Dispatch::two_linear_on_cube(x, first, second, precision);
         return [first, second].map(Tensor::from_dispatch);
     }
     layers.map(|weights| linear(x.clone(), weights, precision))
@@ -201,7 +223,8 @@ pub fn three_linear(
     if cube::is_cube_f32(&x) {
         let [first, second, third] = layers.map(cube::layer);
         let x = x.into_dispatch();
-        let (first, second, third) = Dispatch::three_linear_on_cube(x, first, second, third);
+        let (first, second, third) =
+            Dispatch::three_linear_on_cube(x, first, second, third, precision);
         return [first, second, third].map(Tensor::from_dispatch);
     }
     layers.map(|weights| linear(x.clone(), weights, precision))

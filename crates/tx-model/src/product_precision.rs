@@ -21,11 +21,13 @@ pub enum ProductPrecision {
     /// Each factor is the sum of two bf16 numbers, with 16 bits of significand together; a product
     /// is the sum of three.
     Bf16x3,
+    /// Factors are rounded to f16, with 11 bits of significand, by the matrix units of a GPU.
+    F16,
 }
 
 impl ProductPrecision {
     /// All precisions.
-    pub const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::Bf16x3];
+    pub const ALL: [Self; 4] = [Self::F32, Self::Bf16, Self::Bf16x3, Self::F16];
 
     /// Returns the name in configurations.
     pub fn name(self) -> &'static str {
@@ -33,11 +35,12 @@ impl ProductPrecision {
             Self::F32 => "f32",
             Self::Bf16 => "bf16",
             Self::Bf16x3 => "bf16x3",
+            Self::F16 => "f16",
         }
     }
 
     /// Returns the instructions of this CPU that compute the products; `None` in single precision,
-    /// for which every CPU has some.
+    /// for which every CPU has some, and in f16, which is for GPUs.
     ///
     /// # Errors
     ///
@@ -45,7 +48,7 @@ impl ProductPrecision {
     /// [`LIMIT_VARIABLE`](tx_kernels::instruction_set::LIMIT_VARIABLE), or its value is unknown.
     pub fn instructions(self) -> Result<Option<Instructions>, MissingInstructions> {
         match self {
-            Self::F32 => Ok(InstructionLimit::of_environment().map(|_| None)?),
+            Self::F32 | Self::F16 => Ok(InstructionLimit::of_environment().map(|_| None)?),
             Self::Bf16 | Self::Bf16x3 => self.fastest(InstructionSet::usable()?).map(Some),
         }
     }
@@ -66,8 +69,9 @@ impl FromStr for ProductPrecision {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|precision| precision.name() == name);
-        found
-            .ok_or_else(|| format!("unknown precision `{name}`; accepted are f32, bf16 and bf16x3"))
+        found.ok_or_else(|| {
+            format!("unknown precision `{name}`; accepted are f32, bf16, bf16x3 and f16")
+        })
     }
 }
 
@@ -104,8 +108,8 @@ mod tests {
             let json = serde_json::to_string(&precision).unwrap();
             assert_eq!(json, format!("{:?}", precision.name()));
         }
-        let problem = "f16".parse::<ProductPrecision>().unwrap_err();
-        assert!(problem.contains("`f16`") && problem.contains("bf16x3"), "{problem}");
+        let problem = "f64".parse::<ProductPrecision>().unwrap_err();
+        assert!(problem.contains("`f64`") && problem.contains("bf16x3"), "{problem}");
     }
 
     #[test]

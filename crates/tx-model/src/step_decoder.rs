@@ -24,6 +24,7 @@ use crate::{
     },
     language_model::LanguageModel,
     layer_norm::LayerNorm,
+    product_precision::ProductPrecision::F32,
     transformer::Transformer,
 };
 
@@ -267,7 +268,7 @@ impl StepDecoder {
             (NormPlacement::Pre, _) | (_, None) => y,
             (_, Some(norm)) => layer_norm::forward(y, norm.clone()),
         };
-        Some(wrapped(linear::forward(hidden, self.projection.clone(), None)))
+        Some(wrapped(linear::forward(hidden, self.projection.clone(), None, F32)))
     }
 
     /// Adds the bias of the projection to the logits of [`step`](Self::step).

@@ -16,7 +16,7 @@ const SINGLE_THRESHOLD: usize = 1 << 16;
 /// Parts of the factors in bf16; `None` in single precision.
 fn split(precision: ProductPrecision) -> Option<Split> {
     match precision {
-        ProductPrecision::F32 => None,
+        ProductPrecision::F32 | ProductPrecision::F16 => None,
         ProductPrecision::Bf16 => Some(Split::High),
         ProductPrecision::Bf16x3 => Some(Split::HighAndLow),
     }

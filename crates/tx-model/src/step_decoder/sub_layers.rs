@@ -21,6 +21,7 @@ use crate::{
     layer_norm::LayerNorm,
     position::PositionTables,
     position_formulas::{MAX_RELATIVE_DISTANCE, alibi_slopes},
+    product_precision::ProductPrecision::F32,
     residual::Residual,
 };
 
@@ -72,11 +73,11 @@ impl Layer {
 
     /// Computes the product, without the bias.
     fn product(&self, x: CubeTensor) -> CubeTensor {
-        linear::forward(x, self.w.clone(), None)
+        linear::forward(x, self.w.clone(), None, F32)
     }
 
     fn sum(&self, x: CubeTensor) -> CubeTensor {
-        linear::forward(x, self.w.clone(), self.b.clone())
+        linear::forward(x, self.w.clone(), self.b.clone(), F32)
     }
 }
 
@@ -115,7 +116,7 @@ impl SubLayer {
         let b = [&query, &key, &value].map(|layer| layer.b.clone());
         let buffer = empty_cache(&query.w);
         let function = Function::SelfAttention {
-            projections: Stack::evenly_spaced(&w, &b)?,
+            projections: Stack::evenly_spaced(&w, &b, F32)?,
             positional: positional.of(attention)?,
             output: Layer::of(&attention.output)?,
             heads: Heads::of(attention),
@@ -134,7 +135,7 @@ impl SubLayer {
         let [Some(query), Some(key), Some(value)] = layers else { return None };
         let (w, b) = ([key.w, value.w], [key.b, value.b]);
         let memory = Memory {
-            keys_values: Stack::evenly_spaced(&w, &b)?.forward(memory.clone()),
+            keys_values: Stack::evenly_spaced(&w, &b, F32)?.forward(memory.clone()),
             lengths: lengths.clone(),
         };
         let (output, heads) = (Layer::of(&attention.output)?, Heads::of(attention));

@@ -6,7 +6,7 @@ use std::env;
 use burn::tensor::{Device, DeviceKind, FloatDType, Int, Tensor, TensorData, activation::sigmoid};
 use tx_model::{
     Activation,
-    ProductPrecision::F32,
+    ProductPrecision::{self, F32},
     kernels::{
         self, AttentionInput, CrossEntropyConfig, Distillation, DropoutMask, EmbeddingInput,
         FlatTensors, LinearOutput, LinearWeights, Norm, Targets,
@@ -35,14 +35,15 @@ fn shapes(count: usize) -> impl Iterator<Item = [usize; 2]> {
 
 /// Compares value and gradients of `f` of vectors with these lengths on `device` and in double precision.
 fn check(name: &str, device: &Device, lens: &[usize], f: impl Fn(&[Tensor<1>]) -> Tensor<1>) {
-    check_inputs(name, device, lens, |inputs| inputs, f);
+    check_inputs(name, device, lens, LIMIT, |inputs| inputs, f);
 }
 
-/// Does the work of [`check`] with inputs that `prepare` has moved to another place.
+/// Does the work of [`check`] with another limit, and with inputs that `prepare` has moved to another place.
 fn check_inputs(
     name: &str,
     device: &Device,
     lens: &[usize],
+    limit: f64,
     prepare: impl Fn(Vec<Tensor<1>>) -> Vec<Tensor<1>>,
     f: impl Fn(&[Tensor<1>]) -> Tensor<1>,
 ) {
@@ -63,7 +64,7 @@ fn check_inputs(
     let found = run(device.clone(), FloatDType::F32);
     let expected = run(Device::flex(), FloatDType::F64);
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        assert_close(&format!("{name}, {lens:?}, result {index}"), found, expected);
+        assert_within(limit, &format!("{name}, {lens:?}, result {index}"), found, expected);
     }
 }
 
@@ -98,11 +99,15 @@ fn doubles<const D: usize>(x: Tensor<D>) -> Vec<f64> {
 }
 
 fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
+    assert_within(LIMIT, what, found, expected);
+}
+
+fn assert_within(limit: f64, what: &str, found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let largest = expected.iter().fold(1e-3_f64, |largest, x| largest.max(x.abs()));
     for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
         // Not `>`, which NaN would pass.
-        let is_close = (found - expected).abs() / largest <= LIMIT;
+        let is_close = (found - expected).abs() / largest <= limit;
         assert!(is_close, "{what}, element {i}: {found} instead of {expected}");
     }
 }
@@ -148,6 +153,23 @@ fn linear_layers() {
             };
             let weights = LinearWeights { w, b: Some(b) };
             kernels::linear(x.reshape([1, rows, d_in]), weights, F32).reshape([rows * d_out])
+        });
+    }
+}
+
+/// Factors in f16 on devices that have matrix units for it, with 11 bits of significand, and single precision on
+/// others. The factors of gradients are larger than those of a mean loss.
+#[test]
+fn linear_layers_in_f16() {
+    let Some(device) = test_device() else { return };
+    let limit = if kernels::has_f16_units(&device) { 2e-3 } else { LIMIT };
+    for [rows, d_in, d_out] in [[64, 128, 256], [333, 48, 520], [7, 65, 33]] {
+        let lens = [rows * d_in, d_in * d_out, d_out];
+        check_inputs("layer in f16", &device, &lens, limit, flat, |inputs| {
+            let [x, w, b] = [0, 1, 2].map(|index| inputs[index].clone());
+            let weights = LinearWeights { w: w.reshape([d_in, d_out]), b: Some(b) };
+            let y = kernels::linear(x.reshape([1, rows, d_in]), weights, ProductPrecision::F16);
+            y.reshape([rows * d_out])
         });
     }
 }
@@ -286,7 +308,7 @@ fn linear_layers_of_one_input() {
             let lens =
                 [vec![rows * d_in], vec![d_in * d_out; number], vec![d_out; of_biases]].concat();
             let prepare = |inputs| if index % 4 == 3 { inputs } else { flat(inputs) };
-            check_inputs("layers of one input", &device, &lens, prepare, |inputs| {
+            check_inputs("layers of one input", &device, &lens, LIMIT, prepare, |inputs| {
                 let x = inputs[0].clone().reshape([1, rows, d_in]);
                 let layer = |index: usize| LinearWeights {
                     w: inputs[1 + index].clone().reshape([d_in, d_out]),

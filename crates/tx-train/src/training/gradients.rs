@@ -9,7 +9,7 @@ use burn::{
     tensor::{Device, Tensor, TensorData, Transaction},
 };
 use tx_model::kernels::{
-    FlatTensors,
+    FlatTensors, has_gpu_kernels,
     launches::{Phase, count_readback},
     sum_of_squares,
 };
@@ -60,13 +60,15 @@ impl UpdateSettings<'_> {
 /// Gradients of the batches of an update that the device may still be computing.
 #[derive(Debug)]
 pub struct QueuedGradients {
-    /// Gradients of the loss per target token, not clipped.
+    /// Gradients of the loss, not clipped.
     pub gradients: GradientsParams,
     /// Vectors of which the gradients are views, on devices that have kernels for them.
     flat: Option<FlatTensors>,
     losses: Vec<BatchLoss>,
     /// Sum of squared gradients over all weights: `[1]`; `None` without gradients.
     squares: Option<Tensor<1>>,
+    /// Factor of the gradients for those of the loss per target token.
+    factor: f64,
     /// Numbers of tokens; loss and correct tokens are 0.
     counts: StepOutput,
 }
@@ -105,11 +107,12 @@ pub fn compute_update<M: Trainable>(
     if settings.ranks.count() > 1 {
         return compute_on_ranks(model, batches, settings);
     }
-    let QueuedGradients { mut gradients, flat, losses, squares, counts } =
+    let QueuedGradients { mut gradients, flat, losses, squares, factor, counts } =
         queue(model, batches, settings);
     let (read, squares) = read(losses, squares);
-    let norm = squares.sqrt();
-    if let Some(factor) = clip_factor(norm, settings.clip_norm) {
+    let norm = squares.sqrt() * factor;
+    let factor = factor * clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
+    if factor != 1.0 {
         match flat {
             Some(flat) => flat.scale(factor as f32),
             None => model.visit(&mut Scale { gradients: &mut gradients, factor }),
@@ -125,14 +128,14 @@ fn compute_on_ranks<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
 ) -> UpdateGradients {
-    let (sum, losses) = accumulate(model, batches, settings);
+    let (sum, losses, of_gradients) = accumulate(model, batches, settings);
     let gradients = sum.all.unwrap_or_default();
     let (read, _) = read(losses, None);
     let mut flat = FlatGradients::read(model, &gradients, read);
     drop(gradients);
     let reducing = flat.reduce(settings.ranks);
-    let norm = flat.norm();
-    let factor = clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
+    let norm = flat.norm() * of_gradients;
+    let factor = of_gradients * clip_factor(norm, settings.clip_norm).unwrap_or(1.0);
     let gradients = flat.scaled(model, factor);
     let output = flat.output().with_counts(&settings.counts);
     UpdateGradients { gradients, output, norm, reducing }
@@ -157,14 +160,14 @@ fn queue<M: Trainable>(
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
 ) -> QueuedGradients {
-    let (Sum { all, flat }, losses) = accumulate(model, batches, settings);
+    let (Sum { all, flat }, losses, factor) = accumulate(model, batches, settings);
     let gradients = all.unwrap_or_default();
     Phase::Norm.begin();
     let squares = match &flat {
         Some(flat) => Some(flat.sum_of_squares()),
         None => squared_norm(model, &gradients),
     };
-    QueuedGradients { gradients, flat, losses, squares, counts: settings.counts }
+    QueuedGradients { gradients, flat, losses, squares, factor, counts: settings.counts }
 }
 
 /// Adds up the numbers of tokens of `batches`.
@@ -177,14 +180,15 @@ pub(crate) fn count_tokens<M: Trainable>(batches: &[BatchOf<M>]) -> StepOutput {
 }
 
 /// Returns gradients and losses of the batches of this rank, without waiting for a device that
-/// queues its work.
+/// queues its work, and the factor of the gradients for those of the loss per target token.
 fn accumulate<M: Trainable>(
     model: &M,
     batches: Vec<BatchOf<M>>,
     settings: &UpdateSettings<'_>,
-) -> (Sum, Vec<BatchLoss>) {
+) -> (Sum, Vec<BatchLoss>, f64) {
     let devices = settings.devices;
-    let tokens = settings.counts.target_tokens.max(1);
+    let tokens = settings.counts.target_tokens.max(1) as f64;
+    let mut of_gradients = 1.0;
     let others = devices.iter().skip(1).take(batches.len().saturating_sub(1));
     let mut replicas: Vec<Replica<M>> = once(Replica::new(model.clone()))
         .chain(others.map(|device| Replica::new(model.clone().fork(device))))
@@ -207,10 +211,17 @@ fn accumulate<M: Trainable>(
         Phase::Forward.begin();
         let loss = model.loss(batch);
         Phase::Backward.begin();
-        let mean = loss.sum.clone() / tokens as f64;
+        // The gradients of a mean are outside the range of f16, and a sum takes no launches for its division.
+        let objective = if has_gpu_kernels(&loss.sum.device()) {
+            of_gradients = 1.0 / tokens;
+            loss.sum.clone()
+        } else {
+            loss.sum.clone() / tokens
+        };
         // If LayerDrop skips all layers with trained weights, the loss depends on none.
-        if mean.is_tracked() {
-            gradients.add(model, GradientsParams::from_grads(mean.backward(), model));
+        if objective.is_tracked() {
+            let found = objective.backward();
+            gradients.add(model, GradientsParams::from_grads(found, model));
         }
         losses.push((index, loss.without_autodiff()));
     }
@@ -224,7 +235,7 @@ fn accumulate<M: Trainable>(
     let losses = (losses.into_iter())
         .map(|(index, loss)| if index == 0 { loss } else { loss.on_device(&devices[0]) })
         .collect();
-    (sum, losses)
+    (sum, losses, of_gradients)
 }
 
 /// Reads the loss and the number of correct tokens of one batch without autodiff.

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use tx_infer::device::Kind;
-use tx_model::ProductPrecision;
+use tx_model::{ProductPrecision, kernels::has_f16_units};
 
 /// Returns the reasons for which `devices` cannot train with products of `precision`.
 pub fn precision_problems(precision: ProductPrecision, devices: &[Device]) -> Vec<String> {
@@ -10,6 +10,11 @@ pub fn precision_problems(precision: ProductPrecision, devices: &[Device]) -> Ve
     for device in devices.iter().map(|device| device.clone().inner()) {
         let problem = match precision {
             ProductPrecision::F32 => None,
+            ProductPrecision::F16 if has_f16_units(&device) => None,
+            ProductPrecision::F16 => {
+                let name = kind(device).map_or("another device", Kind::name);
+                Some(format!("`f16` needs a GPU with matrix units for f16, which `{name}` is not"))
+            }
             ProductPrecision::Bf16 | ProductPrecision::Bf16x3 if device != Device::flex() => {
                 let name = kind(device).map_or("another device", Kind::name);
                 Some(format!("`{precision}` is for the device `cpu`, not for `{name}`"))
@@ -42,5 +47,8 @@ mod tests {
         let expected = "[train] `precision`: `bf16` is for the device `cpu`, not for `ndarray`";
         assert_eq!(problems, [expected]);
         assert!(precision_problems(ProductPrecision::F32, &devices).is_empty());
+        let problems = precision_problems(ProductPrecision::F16, &[Device::flex()]);
+        let expected = "`f16` needs a GPU with matrix units for f16, which `cpu` is not";
+        assert_eq!(problems, [format!("[train] `precision`: {expected}")]);
     }
 }

@@ -22,6 +22,7 @@ use crate::{
         CrossEntropyConfig,
         optional::{OptionalMask, OptionalTensor},
     },
+    product_precision::ProductPrecision,
 };
 
 /// Weights of a linear layer.
@@ -53,6 +54,7 @@ pub trait CubeKernels: Backend {
     fn linear_on_cube(
         x: FloatTensor<Self>,
         #[extension_type] layer: Layer<Self>,
+        precision: ProductPrecision,
     ) -> FloatTensor<Self>;
 
     /// See [`mod@linear`]; returns the outputs of both layers.
@@ -60,6 +62,7 @@ pub trait CubeKernels: Backend {
         x: FloatTensor<Self>,
         #[extension_type] first: Layer<Self>,
         #[extension_type] second: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     /// See [`mod@linear`]; returns the outputs of all layers.
@@ -68,6 +71,7 @@ pub trait CubeKernels: Backend {
         #[extension_type] first: Layer<Self>,
         #[extension_type] second: Layer<Self>,
         #[extension_type] third: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// See [`mod@attention`].
@@ -152,12 +156,6 @@ pub trait CubeKernels: Backend {
     ) -> FloatTensor<Self>;
 }
 
-impl Layer<Cube> {
-    fn apply(self, x: CubeTensor) -> CubeTensor {
-        linear::forward(x, self.w, self.b.into_option())
-    }
-}
-
 impl From<NormWeights<Cube>> for Norm {
     fn from(NormWeights { gamma, beta, epsilon }: NormWeights<Cube>) -> Self {
         Self::new(gamma, beta.into_option(), epsilon)
@@ -165,30 +163,39 @@ impl From<NormWeights<Cube>> for Norm {
 }
 
 /// Returns the outputs of linear layers of the same input.
-fn apply_all<const N: usize>(x: CubeTensor, layers: [Layer<Cube>; N]) -> [CubeTensor; N] {
+fn apply_all<const N: usize>(
+    x: CubeTensor,
+    layers: [Layer<Cube>; N],
+    precision: ProductPrecision,
+) -> [CubeTensor; N] {
     let layers = layers.map(|layer| (layer.w, layer.b.into_option()));
     let (w, b) =
         (layers.each_ref().map(|(w, _)| w.clone()), layers.each_ref().map(|(_, b)| b.clone()));
-    match Stack::of(rows(&x)[0], &w, &b) {
+    match Stack::of(rows(&x)[0], &w, &b, precision) {
         Some(stack) => {
             let y = stack.forward(x);
             std::array::from_fn(|index| part(&y, index))
         }
-        None => layers.map(|(w, b)| linear::forward(x.clone(), w, b)),
+        None => layers.map(|(w, b)| linear::forward(x.clone(), w, b, precision)),
     }
 }
 
 impl CubeKernels for Cube {
-    fn linear_on_cube(x: CubeTensor, layer: Layer<Self>) -> CubeTensor {
-        layer.apply(x)
+    fn linear_on_cube(
+        x: CubeTensor,
+        layer: Layer<Self>,
+        precision: ProductPrecision,
+    ) -> CubeTensor {
+        linear::forward(x, layer.w, layer.b.into_option(), precision)
     }
 
     fn two_linear_on_cube(
         x: CubeTensor,
         first: Layer<Self>,
         second: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (CubeTensor, CubeTensor) {
-        apply_all(x, [first, second]).into()
+        apply_all(x, [first, second], precision).into()
     }
 
     fn three_linear_on_cube(
@@ -196,8 +203,9 @@ impl CubeKernels for Cube {
         first: Layer<Self>,
         second: Layer<Self>,
         third: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (CubeTensor, CubeTensor, CubeTensor) {
-        apply_all(x, [first, second, third]).into()
+        apply_all(x, [first, second, third], precision).into()
     }
 
     fn attention_on_cube(

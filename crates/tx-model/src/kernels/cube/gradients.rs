@@ -29,6 +29,7 @@ use crate::{
         optional::{OptionalMask, OptionalTensor},
         saved_state::{KernelBackend, SavedState, record},
     },
+    product_precision::ProductPrecision,
 };
 
 type Tracked<C> = FloatTensor<Autodiff<Cube, C>>;
@@ -53,15 +54,16 @@ impl<C: CheckpointStrategy> OptionalTensor<Autodiff<Cube, C>> {
 struct Linear {
     x: CubeTensor,
     w: CubeTensor,
+    precision: ProductPrecision,
 }
 
 impl<const N: usize> SavedState<Cube, N> for Linear {
     fn gradients(self, dy: CubeTensor, needed: [bool; N]) -> [Option<CubeTensor>; N] {
-        let Self { x, w } = self;
+        let Self { x, w, precision } = self;
         from_fn(|index| {
             needed[index].then(|| match index {
-                0 => linear::gradient_of_x(dy.clone(), w.clone()),
-                1 => linear::gradient_of_w(x.clone(), dy.clone()),
+                0 => linear::gradient_of_x(dy.clone(), w.clone(), precision),
+                1 => linear::gradient_of_w(x.clone(), dy.clone(), precision),
                 _ => {
                     let [sum] = column_sums(dy.clone());
                     sum
@@ -105,14 +107,15 @@ impl SavedState<Cube, 1> for Output {
 fn apply_all<C: CheckpointStrategy, const N: usize>(
     x: Tracked<C>,
     layers: [Layer<Autodiff<Cube, C>>; N],
+    precision: ProductPrecision,
 ) -> [Tracked<C>; N] {
     let layers = layers.map(|layer| (layer.w, layer.b.into_option()));
     let w = layers.each_ref().map(|(w, _)| w.primitive().clone());
     let b = layers.each_ref().map(|(_, b)| b.as_ref().map(|b| b.primitive().clone()));
-    let Some(stack) = Stack::of(rows(x.primitive())[0], &w, &b) else {
+    let Some(stack) = Stack::of(rows(x.primitive())[0], &w, &b, precision) else {
         return layers.map(|(w, b)| {
             let b = b.map_or(OptionalTensor::Absent, OptionalTensor::Present);
-            Autodiff::<Cube, C>::linear_on_cube(x.clone(), Layer { w, b })
+            Autodiff::<Cube, C>::linear_on_cube(x.clone(), Layer { w, b }, precision)
         });
     };
     let y = stack.forward(x.primitive().clone());
@@ -329,15 +332,21 @@ fn norm_parts<C: CheckpointStrategy>(
 }
 
 impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
-    fn linear_on_cube(x: Tracked<C>, layer: Layer<Self>) -> Tracked<C> {
+    fn linear_on_cube(
+        x: Tracked<C>,
+        layer: Layer<Self>,
+        precision: ProductPrecision,
+    ) -> Tracked<C> {
         let ((x, of_x), (w, of_w)) = (x.into_parts(), layer.w.into_parts());
-        let state = Linear { x: x.clone(), w: w.clone() };
+        let state = Linear { x: x.clone(), w: w.clone(), precision };
         match layer.b.into_parts() {
             Some((b, of_b)) => {
-                let y = linear::forward(x, w, Some(b));
+                let y = linear::forward(x, w, Some(b), precision);
                 record::<Cube, C, _, 3>([of_x, of_w, of_b], state, y)
             }
-            None => record::<Cube, C, _, 2>([of_x, of_w], state, linear::forward(x, w, None)),
+            None => {
+                record::<Cube, C, _, 2>([of_x, of_w], state, linear::forward(x, w, None, precision))
+            }
         }
     }
 
@@ -345,8 +354,9 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         x: Tracked<C>,
         first: Layer<Self>,
         second: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (Tracked<C>, Tracked<C>) {
-        apply_all(x, [first, second]).into()
+        apply_all(x, [first, second], precision).into()
     }
 
     fn three_linear_on_cube(
@@ -354,8 +364,9 @@ impl<C: CheckpointStrategy> CubeKernels for Autodiff<Cube, C> {
         first: Layer<Self>,
         second: Layer<Self>,
         third: Layer<Self>,
+        precision: ProductPrecision,
     ) -> (Tracked<C>, Tracked<C>, Tracked<C>) {
-        apply_all(x, [first, second, third]).into()
+        apply_all(x, [first, second, third], precision).into()
     }
 
     fn attention_on_cube(

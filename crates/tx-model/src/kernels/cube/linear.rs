@@ -4,16 +4,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::{
-    backend::{Cube, ops::FloatTensorOps},
-    tensor::Shape,
+    backend::{Cube, DispatchDevice, ops::FloatTensorOps},
+    tensor::{DType, Device, Shape},
 };
 use burn_cubecl::{
     cubecl::{
         self,
+        ir::{ElemType, FloatKind},
         prelude::*,
         zspace::{Strides, metadata::Metadata},
     },
-    kernel::into_contiguous,
+    kernel::{
+        into_contiguous,
+        matmul::{MatmulStrategy, matmul},
+    },
     tensor::CubeTensor,
 };
 
@@ -23,17 +27,23 @@ use super::{
     sums::{segment_sums, sum_of_tensors},
     units,
 };
+use crate::product_precision::ProductPrecision;
 
 /// Computes `x w + b`.
 ///
 /// # Shapes
 ///
 /// - `x`: `[.., d_in]`; `w`: `[d_in, d_out]`; `b`: `[d_out]`; returns `[.., d_out]`
-pub fn forward(x: CubeTensor, w: CubeTensor, b: Option<CubeTensor>) -> CubeTensor {
+pub fn forward(
+    x: CubeTensor,
+    w: CubeTensor,
+    b: Option<CubeTensor>,
+    precision: ProductPrecision,
+) -> CubeTensor {
     let mut shape = x.meta.shape().clone();
     let last = shape.num_dims() - 1;
     shape[last] = w.meta.shape()[1];
-    let y = Cube::float_matmul(matrix(x), w);
+    let y = product(matrix(x), w, precision);
     if let Some(b) = b {
         add_bias(&y, into_contiguous(b), 0, 1);
     }
@@ -61,16 +71,43 @@ fn biased(y: &mut [f32], b: &[f32], segment: usize, pitch: usize, #[comptime] wi
 }
 
 /// Returns `dy wᵀ`.
-pub fn gradient_of_x(dy: CubeTensor, w: CubeTensor) -> CubeTensor {
+pub fn gradient_of_x(dy: CubeTensor, w: CubeTensor, precision: ProductPrecision) -> CubeTensor {
     let mut shape = dy.meta.shape().clone();
     let last = shape.num_dims() - 1;
     shape[last] = w.meta.shape()[0];
-    Cube::float_reshape(Cube::float_matmul(matrix(dy), Cube::float_transpose(w)), shape)
+    Cube::float_reshape(product(matrix(dy), Cube::float_transpose(w), precision), shape)
 }
 
 /// Returns `xᵀ dy`.
-pub fn gradient_of_w(x: CubeTensor, dy: CubeTensor) -> CubeTensor {
-    Cube::float_matmul(Cube::float_transpose(matrix(x)), matrix(dy))
+pub fn gradient_of_w(x: CubeTensor, dy: CubeTensor, precision: ProductPrecision) -> CubeTensor {
+    product(Cube::float_transpose(matrix(x)), matrix(dy), precision)
+}
+
+/// Multiplies matrices in single precision. With [`ProductPrecision::F16`], matrix units round the factors as
+/// they load them, so that no launch converts them.
+fn product(lhs: CubeTensor, rhs: CubeTensor, precision: ProductPrecision) -> CubeTensor {
+    match precision {
+        ProductPrecision::F32 | ProductPrecision::Bf16 | ProductPrecision::Bf16x3 => {
+            Cube::float_matmul(lhs, rhs)
+        }
+        ProductPrecision::F16 => {
+            let [x, y] = [&lhs, &rhs].map(|x| CubeTensor { dtype: DType::Flex32, ..x.clone() });
+            // Sizes that no kernel of this precision takes are multiplied in single precision.
+            matmul(x, y, None, MatmulStrategy::default(), DType::F32)
+                .unwrap_or_else(|_| Cube::float_matmul(lhs, rhs))
+        }
+    }
+}
+
+/// Returns `true` if a device has matrix units that multiply f16 and add up in single precision.
+pub fn has_f16_units(device: &Device) -> bool {
+    let DispatchDevice::Cube(device) = device.clone().inner().as_dispatch().clone() else {
+        return false;
+    };
+    let [f16, f32] = [FloatKind::F16, FloatKind::F32].map(ElemType::Float);
+    let client = device.client();
+    let units = &client.properties().features.matmul.cmma;
+    units.iter().any(|unit| unit.a_type == f16 && unit.b_type == f16 && unit.cd_type == f32)
 }
 
 /// Flattens all dimensions but the last.
@@ -86,6 +123,7 @@ pub struct Stack {
     w: CubeTensor,
     /// From the first bias to the last, and the distance of two.
     b: Option<(CubeTensor, usize)>,
+    precision: ProductPrecision,
 }
 
 impl Stack {
@@ -95,13 +133,14 @@ impl Stack {
         count: usize,
         w: &[CubeTensor; N],
         b: &[Option<CubeTensor>; N],
+        precision: ProductPrecision,
     ) -> Option<Self> {
         let shape = w[0].meta.shape();
         let (d_in, d_out) = (shape[0], shape[1]);
         let alignment = alignment(&w[0]);
         let is_aligned = |len: usize| len.is_multiple_of(alignment);
         (is_aligned(count * d_out) && is_aligned(d_in * d_out))
-            .then(|| Self::evenly_spaced(w, b))
+            .then(|| Self::evenly_spaced(w, b, precision))
             .flatten()
     }
 
@@ -109,6 +148,7 @@ impl Stack {
     pub fn evenly_spaced<const N: usize>(
         w: &[CubeTensor; N],
         b: &[Option<CubeTensor>; N],
+        precision: ProductPrecision,
     ) -> Option<Self> {
         let shape = w[0].meta.shape();
         let (d_in, d_out) = (shape[0], shape[1]);
@@ -131,7 +171,7 @@ impl Stack {
         let strides = Strides::new(&[pitch, d_out, 1]);
         let meta = Metadata::new(Shape::new([N, d_in, d_out]), strides);
         let w = CubeTensor::new(all.client, all.handle, meta, all.device, all.dtype);
-        Some(Self { w, b })
+        Some(Self { w, b, precision })
     }
 
     fn len(&self) -> usize {
@@ -162,7 +202,7 @@ impl Stack {
     /// - `x`: `[.., d_in]`; returns `[N, rows, d_out]`
     pub fn product(&self, x: CubeTensor) -> CubeTensor {
         let [count, d_in] = rows(&x);
-        Cube::float_matmul(reshaped(x, [1, count, d_in]), self.w.clone())
+        product(reshaped(x, [1, count, d_in]), self.w.clone(), self.precision)
     }
 
     /// Returns a vector with all biases, and the distance from one to the next.
@@ -181,11 +221,12 @@ impl Stack {
         let d_out = self.w.meta.shape()[2];
         let dy = reshaped(dy, [number, count, d_out]);
         let dx = needs_x.then(|| {
-            let each = Cube::float_matmul(dy.clone(), Cube::float_swap_dims(self.w.clone(), 1, 2));
+            let w = Cube::float_swap_dims(self.w.clone(), 1, 2);
+            let each = product(dy.clone(), w, self.precision);
             sum_of_tensors(each, shape)
         });
         let x = Cube::float_swap_dims(reshaped(x, [1, count, d_in]), 1, 2);
-        let dw = parts(&Cube::float_matmul(x, dy.clone()), number);
+        let dw = parts(&product(x, dy.clone(), self.precision), number);
         let db = if self.b.is_some() { segment_sums(dy, number) } else { Vec::new() };
         (dx, dw, db)
     }

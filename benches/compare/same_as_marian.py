@@ -77,12 +77,13 @@ def with_new_layers(path, output):
     numpy.savez(output, **renamed)
 
 
-def with_marian(model, vocabularies, lines, beam):
+def with_marian(model, vocabularies, lines, beam, normalize=1, word_penalty=0):
     """Best hypothesis of each line: tokens, log-probabilities, score."""
     from pymarian import Translator
 
     translator = Translator(
-        f"--models {model} --vocabs {vocabularies[0]} {vocabularies[-1]} --beam-size {beam} --normalize 1"
+        f"--models {model} --vocabs {vocabularies[0]} {vocabularies[-1]} --beam-size {beam} --normalize {normalize}"
+        f" --word-penalty {word_penalty}"
         " --n-best --word-scores --no-spm-decode --mini-batch 1"
         " --cpu-threads 1 --quiet --quiet-translation --max-length 1000")
     found = [None] * len(lines)

@@ -20,7 +20,8 @@ use tx_convert::{
     import::{SHORTLIST, import},
 };
 use tx_infer::{
-    Bundle, Cancellation, Device, EarlyStopping, LengthNorm, SearchOptions, Shortlist, Translator,
+    Bundle, Cancellation, Device, EarlyStopping, Engine, LengthNorm, SearchOptions, Shortlist,
+    Translator,
 };
 use tx_model::{Autoregression, NormPlacement, Normalization, Tying};
 use tx_text::special::EOS;
@@ -56,8 +57,8 @@ fn bundle(folder: &Path) -> (TempDir, Bundle) {
     (output, bundle)
 }
 
-fn cases() -> Value {
-    serde_json::from_slice(&fs::read(fixtures().join("cases.json")).unwrap()).unwrap()
+fn read(name: &str) -> Value {
+    serde_json::from_slice(&fs::read(fixtures().join(name)).unwrap()).unwrap()
 }
 
 fn tokens(bundle: &Bundle, ids: &[u32]) -> Vec<String> {
@@ -68,7 +69,7 @@ fn tokens(bundle: &Bundle, ids: &[u32]) -> Vec<String> {
 /// The same translations, scores and log-probabilities of tokens. Marian prints five decimals.
 #[test]
 fn translations_are_those_of_marian() {
-    let cases = cases();
+    let cases = read("cases.json");
     for name in MODELS {
         let (_output, mut bundle) = bundle(&fixtures().join(name));
         if name == "pre" {
@@ -82,32 +83,55 @@ fn translations_are_those_of_marian() {
                 1 => recommended.clone().with_one_hypothesis(),
                 _ => SearchOptions { beam, ..recommended.clone() },
             };
-            for case in cases[name][beam.to_string()].as_array().unwrap() {
-                let text = case["source"].as_str().unwrap();
-                let source = bundle.tokenizers.source.encode(text).unwrap();
-                let found = engine.search(&[source.as_slice()], &options);
-                let found = found.unwrap().remove(0).remove(0);
-                let expected: Vec<&str> = case["tokens"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|token| token.as_str().unwrap())
-                    .collect();
-                assert_eq!(tokens(&bundle, &found.ids), expected, "{name}, beam {beam}: {text}");
-                let score = case["score"].as_f64().unwrap();
-                let error = (f64::from(found.score) - score).abs();
-                assert!(error <= 1e-4, "{name}, beam {beam}: {} and {score}: {text}", found.score);
-                let scores = engine
-                    .log_probabilities(&[(&source, &found.ids)], &Cancellation::new())
-                    .unwrap()
-                    .remove(0);
-                let expected = case["log_probabilities"].as_array().unwrap();
-                assert_eq!(scores.len(), expected.len(), "{name}, beam {beam}: {text}");
-                for (score, expected) in scores.iter().zip(expected) {
-                    let error = (f64::from(*score) - expected.as_f64().unwrap()).abs();
-                    assert!(error <= 1e-4, "{name}, beam {beam}: {score} and {expected}: {text}");
-                }
-            }
+            let cases = &cases[name][beam.to_string()];
+            assert_same(&format!("{name}, beam {beam}"), &bundle, &engine, &options, cases);
+        }
+    }
+}
+
+/// Without a complete normalization, which would make the penalty the same for all hypotheses of a sentence.
+#[test]
+fn word_penalties_are_those_of_marian() {
+    let cases = read("word_penalties.json");
+    let (_output, bundle) = bundle(&fixtures().join("post"));
+    let engine = bundle.engine(&Device::Cpu).unwrap();
+    for (penalty, cases) in cases.as_object().unwrap() {
+        let options = SearchOptions {
+            beam: 4,
+            length_penalty: 0.5,
+            word_penalty: penalty.parse().unwrap(),
+            ..bundle.search.clone().unwrap()
+        };
+        assert_same(&format!("penalty {penalty}"), &bundle, &engine, &options, cases);
+    }
+}
+
+/// Compares tokens, scores and log-probabilities of tokens with those of `cases`.
+fn assert_same(
+    what: &str,
+    bundle: &Bundle,
+    engine: &Engine,
+    options: &SearchOptions,
+    cases: &Value,
+) {
+    let is_close = |found: f32, expected: &Value| {
+        (f64::from(found) - expected.as_f64().unwrap()).abs() <= 1e-4
+    };
+    for case in cases.as_array().unwrap() {
+        let text = case["source"].as_str().unwrap();
+        let source = bundle.tokenizers.source.encode(text).unwrap();
+        let found = engine.search(&[source.as_slice()], options).unwrap().remove(0).remove(0);
+        let expected: Vec<&str> =
+            case["tokens"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        assert_eq!(tokens(bundle, &found.ids), expected, "{what}: {text}");
+        let score = &case["score"];
+        assert!(is_close(found.score, score), "{what}: {} and {score}: {text}", found.score);
+        let pair = (source.as_slice(), found.ids.as_slice());
+        let scores = engine.log_probabilities(&[pair], &Cancellation::new()).unwrap().remove(0);
+        let expected = case["log_probabilities"].as_array().unwrap();
+        assert_eq!(scores.len(), expected.len(), "{what}: {text}");
+        for (score, expected) in scores.into_iter().zip(expected) {
+            assert!(is_close(score, expected), "{what}: {score} and {expected}: {text}");
         }
     }
 }

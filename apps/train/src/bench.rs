@@ -60,8 +60,9 @@ fn summary(launches: &Launches) -> String {
     let [forward, backward, norm, optimizer] = Phase::UPDATE.map(|phase| launches.of(phase));
     format!(
         "{} launches: {forward} forward, {backward} backward, {norm} norm, {optimizer} optimizer; \
-         {} readbacks",
+         {} uploads, {} readbacks",
         launches.total(),
+        launches.uploads(),
         launches.readbacks()
     )
 }
@@ -127,6 +128,7 @@ pub fn bench(args: &BenchArgs, processes: &Processes) -> anyhow::Result<()> {
             report["trained_parameters"] = trained_parameters.into();
             if let Some(launches) = &launches {
                 report["launches"] = launches.total().into();
+                report["uploads"] = launches.uploads().into();
                 report["readbacks"] = launches.readbacks().into();
                 report["launches_by_phase"] = serde_json::to_value(launches)?;
             }

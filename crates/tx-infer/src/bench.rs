@@ -114,6 +114,8 @@ pub struct Report {
     pub peak_megabytes: Option<f64>,
     /// Memory reserved on the device in units of 10⁶ bytes, where it reports it.
     pub device_megabytes: Option<f64>,
+    /// Number of buffers in use on the device after the measurement, where it reports it.
+    pub device_buffers: Option<u64>,
 }
 
 impl Report {
@@ -128,6 +130,7 @@ impl Report {
             timing,
             peak_megabytes: peak_megabytes(),
             device_megabytes: device_megabytes(device),
+            device_buffers: device_buffers(device),
         }
     }
 
@@ -160,6 +163,8 @@ impl fmt::Display for Report {
 pub struct StepCounts {
     /// Launches of a step of the decoder.
     pub launches_per_step: f64,
+    /// Tensors copied to the device, in a step; those of the encoder are divided among its steps.
+    pub uploads_per_step: f64,
     /// Waits for results of the device, in a step.
     pub readbacks_per_step: f64,
     /// Launches of the encoder, and of the keys and values of its output, for a batch.
@@ -176,6 +181,7 @@ impl StepCounts {
         let kernels = launches.kernels(Phase::Step);
         Self {
             launches_per_step: per_step(launches.of(Phase::Step)),
+            uploads_per_step: per_step(launches.uploads()),
             readbacks_per_step: per_step(launches.readbacks()),
             encoder_launches: launches.of(Phase::Forward) as f64 / batches.max(1) as f64,
             kernels: kernels.map(|(name, count)| (name.to_owned(), per_step(count))).collect(),
@@ -411,6 +417,15 @@ pub fn device_megabytes(device: &Device) -> Option<f64> {
         Device::Burn(device) => {
             device.memory_pool_usage().map(|usage| usage.bytes_reserved as f64 / 1e6)
         }
+    }
+}
+
+/// Returns the number of buffers in use on `device`; `None` if it does not report it.
+fn device_buffers(device: &Device) -> Option<u64> {
+    match device {
+        Device::Cpu => None,
+        #[cfg(feature = "burn")]
+        Device::Burn(device) => device.memory_pool_usage().map(|usage| usage.number_allocs),
     }
 }
 

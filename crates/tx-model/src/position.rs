@@ -8,7 +8,7 @@ use burn::{
 
 use crate::{
     config::{ModelConfig, Positions},
-    kernels,
+    kernels::{self, launches::count_upload},
     position_formulas::{alibi_slopes, relative_row, rotary_wavelengths, sinusoids},
 };
 
@@ -105,6 +105,10 @@ impl PositionTables {
         x: &Tensor<D>,
     ) -> Self {
         let (queries, keys) = (offset..offset + len, 0..offset + len);
+        match positions {
+            Positions::Sinusoidal | Positions::Learned | Positions::None => return Self::None,
+            Positions::Rotary | Positions::Relative | Positions::Alibi => count_upload(),
+        }
         match positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
             Positions::Rotary => {

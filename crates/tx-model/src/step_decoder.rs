@@ -14,13 +14,16 @@ use self::sub_layers::{SubLayer, Tables};
 use crate::{
     config::{Autoregression, ModelConfig, NormPlacement},
     embedding::TokenEmbedding,
-    kernels::cube::{
-        decoding::{self, Best, Extended, MAX_BEST, Rows},
-        embedding, is_cube,
-        layer_norm::{self, Norm},
-        linear,
-        residual::Branch,
-        unwrapped, unwrapped_ints, wrapped, wrapped_ints,
+    kernels::{
+        cube::{
+            decoding::{self, Best, Extended, MAX_BEST, Rows},
+            embedding, is_cube,
+            layer_norm::{self, Norm},
+            linear,
+            residual::Branch,
+            unwrapped, unwrapped_ints, wrapped, wrapped_ints,
+        },
+        launches::count_upload,
     },
     language_model::LanguageModel,
     layer_norm::LayerNorm,
@@ -346,6 +349,7 @@ fn integers<const D: usize>(
     x: &Tensor<D>,
     values: impl Iterator<Item = usize>,
 ) -> Option<CubeTensor> {
+    count_upload();
     let values: Vec<i32> = values.map(|value| value as i32).collect();
     let len = values.len();
     let options = (&x.device(), DType::I32);

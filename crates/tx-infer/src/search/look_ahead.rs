@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 use tx_model::{
     LanguageModel, Transformer,
-    kernels::launches::{Phase, count_readback},
+    kernels::launches::{Phase, count_readback, count_upload},
     step_decoder::{DecoderRows, StepDecoder},
 };
 use tx_text::special::EOS;
@@ -80,6 +80,7 @@ impl Suppressed {
                 *place = 1;
             }
         }
+        count_upload();
         let mask = TensorData::new(mask, [vocabulary]);
         Self { ids: ids.to_vec(), mask: Tensor::from_data(mask, (device, DType::I32)) }
     }
@@ -208,6 +209,7 @@ impl<'a> LookAheadDecoder<'a> {
         let (values, ids) = best.values_and_ids();
         let mut queued = vec![Queued { values, ids, rows: self.rows.clone(), chosen: None }];
         if let Some(plan) = plan {
+            count_upload();
             let mut scores = Tensor::<1>::from_floats(&plan.scores[..], self.device);
             let mut rows = self.rows.clone();
             let same = indices(0..rows.count(), self.device);

@@ -6,7 +6,7 @@ use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, activation::log
 use tx_data::{batch::padded, mask};
 use tx_model::{
     DecoderCache, LanguageModel, LanguageModelCache, Transformer,
-    kernels::launches::{Phase, count_readback},
+    kernels::launches::{Phase, count_readback, count_upload},
 };
 
 use super::{
@@ -45,6 +45,7 @@ pub(super) struct Encoded {
 impl Encoded {
     pub(super) fn new(model: &Transformer, sources: &[&[u32]], device: &Device) -> Self {
         Phase::Forward.begin();
+        count_upload();
         let ids = padded(sources, device);
         let blocked = mask::padding(&ids);
         Self { memory: model.encode(ids, blocked.clone()), blocked }
@@ -163,6 +164,7 @@ impl IncrementalDecoder for LanguageModelDecoder<'_> {
 
 /// `[len]` on the device.
 pub(super) fn indices(indices: impl Iterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    count_upload();
     let indices: Vec<i32> = indices.map(|index| index as i32).collect();
     let len = indices.len();
     Tensor::from_data(TensorData::new(indices, [len]), device)

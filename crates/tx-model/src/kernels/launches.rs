@@ -1,4 +1,4 @@
-//! Kernel launches and readbacks of a training update or a search, which take most of the time of a small
+//! Kernel launches, uploads and readbacks of a training update or a search, which take most of the time of a small
 //! model on a GPU.
 
 use std::{
@@ -45,18 +45,26 @@ impl Phase {
 
 static PHASE: AtomicU8 = AtomicU8::new(Phase::Forward as u8);
 
+static UPLOADS: AtomicUsize = AtomicUsize::new(0);
 static READBACKS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a tensor that is copied to the device. Those of the batches are not counted, which another thread copies.
+pub fn count_upload() {
+    UPLOADS.fetch_add(1, Ordering::Relaxed);
+}
 
 /// Counts a wait for results of the device.
 pub fn count_readback() {
     READBACKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Numbers of launches, by part and name of the kernel, and of readbacks.
+/// Numbers of launches, by part and name of the kernel, of uploads and of readbacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Launches {
     kernels: BTreeMap<Phase, BTreeMap<String, usize>>,
+    #[serde(skip)]
+    uploads: usize,
     #[serde(skip)]
     readbacks: usize,
 }
@@ -76,6 +84,11 @@ impl Launches {
     /// Returns the number of all launches.
     pub fn total(&self) -> usize {
         self.kernels.values().flat_map(BTreeMap::values).sum()
+    }
+
+    /// Returns the number of tensors that were copied to the device.
+    pub fn uploads(&self) -> usize {
+        self.uploads
     }
 
     /// Returns how often the caller waited for results of the device.
@@ -130,7 +143,7 @@ mod observation {
         logging::{LaunchObservation, LaunchObserver},
     };
 
-    use super::{Launches, Phase, READBACKS};
+    use super::{Launches, Phase, READBACKS, UPLOADS};
 
     type Counts = BTreeMap<(Phase, &'static str), usize>;
 
@@ -158,8 +171,9 @@ mod observation {
 
         pub fn take(&self) -> Launches {
             let counts = take(&mut *self.observer.0.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut launches =
-                Launches { readbacks: READBACKS.swap(0, Ordering::Relaxed), ..Launches::default() };
+            let [uploads, readbacks] =
+                [&UPLOADS, &READBACKS].map(|count| count.swap(0, Ordering::Relaxed));
+            let mut launches = Launches { uploads, readbacks, ..Launches::default() };
             for ((phase, kernel), count) in counts {
                 let kernel = type_name_format(kernel, TypeNameFormatLevel::Short);
                 *launches.kernels.entry(phase).or_default().entry(kernel).or_default() += count;

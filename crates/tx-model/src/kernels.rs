@@ -10,6 +10,7 @@
 //! `gradients` adds their backward passes.
 
 pub mod composed;
+mod devices;
 mod hashed_mask;
 pub mod launches;
 mod loss;
@@ -67,7 +68,9 @@ mod tests;
 
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::backend::Dispatch;
-use burn::tensor::{Bool, Device, Int, Tensor};
+#[cfg(feature = "flex")]
+use burn::tensor::Device;
+use burn::tensor::{Bool, Int, Tensor};
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 use burn::tensor::{DType, IntDType};
 #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
@@ -78,6 +81,7 @@ use extension::{Kernels, UpdateKernel};
 use optional::{OptionalMask, OptionalTensor};
 
 use crate::{config::Activation, product_precision::ProductPrecision};
+pub use devices::{has_f16_units, has_gpu_kernels};
 pub use flat::{AdamBuffers, FlatTensors, flattened};
 pub use hashed_mask::HashedMask;
 pub use loss::{CrossEntropy, CrossEntropyConfig, Targets};
@@ -137,29 +141,6 @@ fn is_flex_f32<const D: usize>(x: &Tensor<D>) -> bool {
 #[cfg(any(feature = "flex", feature = "cubecl"))]
 fn in_32_bits<const D: usize>(ids: Tensor<D, Int>) -> Tensor<D, Int> {
     if ids.dtype() == DType::I32 { ids } else { ids.cast(IntDType::I32) }
-}
-
-/// Returns `true` if the kernels of a GPU compute on `device`.
-pub fn has_gpu_kernels(device: &Device) -> bool {
-    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    return cube::is_cube(device);
-    #[cfg(not(all(feature = "cubecl", not(feature = "fusion"))))]
-    {
-        let _ = device;
-        false
-    }
-}
-
-/// Returns `true` if `device` has matrix units that multiply factors in f16 and add up in single precision,
-/// as for [`ProductPrecision::F16`].
-pub fn has_f16_units(device: &Device) -> bool {
-    #[cfg(all(feature = "cubecl", not(feature = "fusion")))]
-    return cube::linear::has_f16_units(device);
-    #[cfg(not(all(feature = "cubecl", not(feature = "fusion"))))]
-    {
-        let _ = device;
-        false
-    }
 }
 
 /// Weights of a linear layer.

@@ -188,7 +188,12 @@ fn accumulate<M: Trainable>(
 ) -> (Sum, Vec<BatchLoss>, f64) {
     let devices = settings.devices;
     let tokens = settings.counts.target_tokens.max(1) as f64;
-    let mut of_gradients = 1.0;
+    // The gradients of a mean are outside the range of f16, and a sum needs no launches for its division.
+    let is_averaged_later = match devices.first() {
+        Some(device) => has_gpu_kernels(device),
+        None => model.devices().first().is_some_and(has_gpu_kernels),
+    };
+    let of_gradients = if is_averaged_later { 1.0 / tokens } else { 1.0 };
     let others = devices.iter().skip(1).take(batches.len().saturating_sub(1));
     let mut replicas: Vec<Replica<M>> = once(Replica::new(model.clone()))
         .chain(others.map(|device| Replica::new(model.clone().fork(device))))
@@ -211,12 +216,9 @@ fn accumulate<M: Trainable>(
         Phase::Forward.begin();
         let loss = model.loss(batch);
         Phase::Backward.begin();
-        // The gradients of a mean are outside the range of f16, and a sum takes no launches for its division.
-        let objective = if has_gpu_kernels(&loss.sum.device()) {
-            of_gradients = 1.0 / tokens;
-            loss.sum.clone()
-        } else {
-            loss.sum.clone() / tokens
+        let objective = match is_averaged_later {
+            true => loss.sum.clone(),
+            false => loss.sum.clone() / tokens,
         };
         // If LayerDrop skips all layers with trained weights, the loss depends on none.
         if objective.is_tracked() {

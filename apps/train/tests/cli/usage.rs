@@ -90,7 +90,9 @@ fn precisions_that_the_device_does_not_have_are_refused() {
         workshop.train(&bench).failed(2, &[&reason]);
     }
     let run = workshop.train(&["--recipe", "toy", "--set", "train.precision=f16"]);
-    run.failed(2, &["f16", "bf16x3"]);
+    run.failed(2, &["`f16` needs a GPU with matrix units for f16, which `cpu` is not"]);
+    let run = workshop.train(&["--recipe", "toy", "--set", "train.precision=f64"]);
+    run.failed(2, &["f64", "bf16x3"]);
     let mut unknown = workshop.command(&["--recipe", "toy", "--set", "train.precision=bf16"]);
     let run = Run::of(unknown.env("TX_MAX_INSTRUCTIONS", "fast").output().unwrap());
     run.failed(2, &["`TX_MAX_INSTRUCTIONS` has the unknown value `fast`", "avx512-bf16"]);

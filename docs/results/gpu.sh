@@ -116,6 +116,8 @@ measure() {
         step "$kind.decode-base" 60 20 "$OUT/bin/$kind/translate" bench --model "$OUT/base" --device "$kind" \
             --beam 1,5 --sentences 256 --batch 128 --json
     done
+    # Refused without matrix units for f16, such as by `wgpu`.
+    step "$first.base-f16" 60 30 "$OUT/bin/$first/train" bench --recipe base --device "$first" --precision f16 "${ALIKE[@]}"
     pytorch base paper-base
     pytorch tiny-compiled multi30k-tiny --compile
     # Memory of process and device, every 50 updates of a run on generated words.

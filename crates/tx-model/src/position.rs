@@ -106,10 +106,6 @@ impl PositionTables {
     ) -> Self {
         let (queries, keys) = (offset..offset + len, 0..offset + len);
         match positions {
-            Positions::Sinusoidal | Positions::Learned | Positions::None => return Self::None,
-            Positions::Rotary | Positions::Relative | Positions::Alibi => count_upload(),
-        }
-        match positions {
             Positions::Sinusoidal | Positions::Learned | Positions::None => Self::None,
             Positions::Rotary => {
                 let wavelengths = rotary_wavelengths(d_head);
@@ -120,6 +116,7 @@ impl PositionTables {
                 let sines = angles.iter().map(|angle| angle.sin() as f32);
                 let table =
                     TensorData::new(cosines.chain(sines).collect(), [2, 1, len, d_head / 2]);
+                count_upload();
                 Self::Rotary(Tensor::from_data(table, (&x.device().inner(), x.dtype())))
             }
             Positions::Relative => {
@@ -127,6 +124,7 @@ impl PositionTables {
                     .flat_map(|query| keys.clone().map(move |key| relative_row(query, key) as i64))
                     .collect();
                 let count = rows.len();
+                count_upload();
                 Self::Relative(Tensor::from_data(TensorData::new(rows, [count]), &x.device()))
             }
             Positions::Alibi => {
@@ -136,6 +134,7 @@ impl PositionTables {
                 let slopes = alibi_slopes(n_heads).into_iter();
                 let bias = slopes.flat_map(|slope| distances.iter().map(move |it| -slope * it));
                 let bias = TensorData::new(bias.collect(), [1, n_heads, len, keys.len()]);
+                count_upload();
                 Self::Alibi(Tensor::from_data(bias, (&x.device().inner(), x.dtype())))
             }
         }

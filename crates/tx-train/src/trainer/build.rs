@@ -186,8 +186,8 @@ fn init_model<R: TaskRun>(
     Ok((model, parameters))
 }
 
-/// Loads the optimizer of the checkpoint of `state` into `learner`, which has its weights, and removes later ones as the first rank. Returns the model with
-/// the moving average of the weights, if the run kept one.
+/// Loads the optimizer of the checkpoint of `state` into `learner`, which has its weights, and removes later
+/// checkpoints as the first rank. Returns the model with the moving average of the weights, if the run kept one.
 fn load_checkpoint<M: Trainable>(
     settings: &RunSettings,
     state: &mut RunState,

@@ -113,6 +113,24 @@ pub fn backward(
     dx
 }
 
+/// Returns the weight of a token in a loss: 0 if its target does not count, and 1 without weights.
+#[cube]
+pub fn weight_of_token(
+    targets: &[i32],
+    weights: &Sequence<Box<[f32]>>,
+    row: usize,
+    ignore_index: i32,
+) -> f32 {
+    let mut weight = 0.0f32;
+    if targets[row] != ignore_index {
+        weight = 1.0f32;
+        if comptime!(weights.len() > 0) {
+            weight = weights[0][row];
+        }
+    }
+    weight
+}
+
 /// Numbers of each row, by one cube.
 #[cube(launch)]
 fn each_row(
@@ -236,13 +254,7 @@ fn of_logits(
         terminate!();
     }
     let first = row * vocabulary;
-    let mut factor = 0.0f32;
-    if targets[row] != ignore_index {
-        factor = dy[0];
-        if comptime!(weights.len() > 0) {
-            factor *= weights[0][row];
-        }
-    }
+    let factor = dy[0] * weight_of_token(targets, weights, row, ignore_index);
     let target = usize::cast_from(targets[row]);
     let log_sum = numbers[4 * row];
     let uniform = smoothing / f32::cast_from(vocabulary);

@@ -7,7 +7,10 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::{cubes, empty, log_sum_of_row, rows, sum_over_units, sums::column_sums};
+use super::{
+    cross_entropy::weight_of_token, cubes, empty, log_sum_of_row, rows, sum_over_units,
+    sums::column_sums,
+};
 
 /// Units of a cube that process a pair of rows together, at most.
 const UNITS: usize = 128;
@@ -129,14 +132,8 @@ fn each_pair(
     let forward = sum_over_units(own_forward, units);
     let reverse = sum_over_units(own_reverse, units);
     if UNIT_POS == 0 {
-        let mut sum = 0.0f32;
-        if targets[pair] != ignore_index {
-            sum = forward + reverse;
-            if comptime!(weights.len() > 0) {
-                sum *= weights[0][pair];
-            }
-        }
-        sums[pair] = sum;
+        let weight = weight_of_token(targets, weights, pair, ignore_index);
+        sums[pair] = select(weight == 0.0f32, 0.0f32, weight * (forward + reverse));
         numbers[4 * pair] = log_p_sum;
         numbers[4 * pair + 1] = log_q_sum;
         numbers[4 * pair + 2] = forward;
@@ -162,13 +159,7 @@ fn of_logits(
     if pair >= pairs {
         terminate!();
     }
-    let mut factor = 0.0f32;
-    if targets[pair] != ignore_index {
-        factor = dy[0];
-        if comptime!(weights.len() > 0) {
-            factor *= weights[0][pair];
-        }
-    }
+    let factor = dy[0] * weight_of_token(targets, weights, pair, ignore_index);
     let (x, y) = (pair * vocabulary, (pairs + pair) * vocabulary);
     let mut i = UNIT_POS as usize;
     while i < vocabulary {

@@ -6,7 +6,10 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::{cubes, empty, log_sum_of_row, rows, sum_over_units, sums::column_sums};
+use super::{
+    cross_entropy::weight_of_token, cubes, empty, log_sum_of_row, rows, sum_over_units,
+    sums::column_sums,
+};
 
 /// Units of a cube that process a row together, at most.
 const UNITS: usize = 128;
@@ -138,14 +141,8 @@ fn each_row(
     }
     let crossed = sum_over_units(own, units) / f32::cast_from(number);
     if UNIT_POS == 0 {
-        let mut loss = 0.0f32;
-        if targets[row] != ignore_index {
-            loss = crossed;
-            if comptime!(weights.len() > 0) {
-                loss *= weights[0][row];
-            }
-        }
-        losses[row] = loss;
+        let weight = weight_of_token(targets, weights, row, ignore_index);
+        losses[row] = select(weight == 0.0f32, 0.0f32, weight * crossed);
     }
 }
 
@@ -169,13 +166,7 @@ fn of_logits(
     if row >= count {
         terminate!();
     }
-    let mut factor = 0.0f32;
-    if targets[row] != ignore_index {
-        factor = dy[0];
-        if comptime!(weights.len() > 0) {
-            factor *= weights[0][row];
-        }
-    }
+    let factor = dy[0] * weight_of_token(targets, weights, row, ignore_index);
     let first = row * vocabulary;
     let first_sum = row * comptime!(1 + number);
     let mut i = UNIT_POS as usize;
